@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from sparcipal import Moments, sparse_pca
+from sparcipal import Moments, sparse_pca, verify
 from sparcipal.data.sources import as_rows
 
 X = np.random.default_rng(0).standard_normal((20, 5))
@@ -135,3 +136,74 @@ def test_infinities_of_later_blocks_are_counted_with_missing_entries():
         ValueError, match="1 NaN and 1 infinity, the first in row 3 \\(counted from 0\\), column 1"
     ):
         sparse_pca(lambda: iter([bad[:7], sp.csr_array(bad[7:])]), n_nonzero_coefs=2)
+
+
+def refilled(kind=np.asarray):
+    """Return a function whose blocks are one array, filled again for each."""
+
+    def blocks():
+        buffer = np.empty((5, 5))
+        for start in range(0, 20, 5):
+            buffer[:] = X[start : start + 5]
+            yield kind(buffer)
+
+    return blocks
+
+
+def as_csr(buffer):
+    made = sp.csr_array((5, 5))
+    made.data, made.indices = buffer.ravel(), np.tile(np.arange(5), 5)
+    made.indptr = np.arange(0, 26, 5)
+    return made
+
+
+def as_frame(buffer):
+    return pd.DataFrame(buffer, columns=list("abcde"), copy=False)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, as_csr, as_frame])
+@pytest.mark.parametrize("arithmetic", ["float", "exact"])
+def test_blocks_that_are_one_array_filled_again_are_held_as_they_were(kind, arithmetic):
+    if arithmetic == "exact":
+        pytest.importorskip("flint")
+    source = refilled(kind)
+    for limit in (1, 10**6):
+        result = sparse_pca(source, n_nonzero_coefs=2, memory_limit=limit)
+        assert result.value == pytest.approx(sparse_pca(X, n_nonzero_coefs=2).value, rel=1e-12)
+        assert verify(result, X, arithmetic=arithmetic).verdict == "proved"
+        assert verify(result, source, arithmetic=arithmetic).verdict == "proved"
+    gathered = as_rows(source).gather().X
+    np.testing.assert_array_equal(gathered.toarray() if sp.issparse(gathered) else gathered, X)
+
+
+def test_blocks_with_gaps_that_are_one_array_filled_again_are_held_as_they_were():
+    gaps = X.copy()
+    gaps[3, 1] = np.nan
+
+    def blocks():
+        buffer = np.empty((5, 5))
+        for start in range(0, 20, 5):
+            buffer[:] = gaps[start : start + 5]
+            yield buffer
+
+    result = sparse_pca(blocks, n_nonzero_coefs=2, missing="mean")
+    assert verify(result, gaps).verdict == "proved"
+    assert verify(result, blocks).verdict == "proved"
+
+
+def test_identifiers_are_told_in_frames_over_one_array_that_is_filled_again():
+    def blocks():
+        buffer = np.empty((5, 2), dtype=np.int64)
+        for start in range(0, 20, 5):
+            buffer[:, 0], buffer[:, 1] = np.arange(start, start + 5), np.arange(5) // 2
+            yield pd.DataFrame(buffer, columns=["id", "count"], copy=False)
+
+    rows = as_rows(blocks)
+    assert rows.n_features == 1
+    assert "'id' (identifier)" in rows.notes[0]
+
+
+def test_blocks_of_a_list_are_not_copied_one_by_one():
+    parts = [X[:7], X[7:]]
+    rows = as_rows(parts)
+    assert all(rows.lasting(block) is block for block in rows.blocks())

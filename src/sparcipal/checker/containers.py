@@ -88,6 +88,14 @@ def pieces(X: Any) -> Iterator[Any]:
         raise TypeError(f"X is a {type(X).__name__}, which is no table; call verify(result, X)")
 
 
+def lasts(X: Any) -> bool:
+    """Return whether a piece of X stays as it is when the next one is read; a function may give one
+    array again and again."""
+    if isinstance(X, _Named):
+        return lasts(X.given)
+    return isinstance(X, list | tuple) or not (hasattr(type(X), "blocks") or callable(X))
+
+
 def _scanned_pieces(X: Any) -> Iterator[Any]:
     if _maker(X) == "pyarrow":
         yield from filter(len, X.to_batches())

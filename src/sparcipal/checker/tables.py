@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .containers import contents, names_in, pieces
+from .containers import contents, lasts, names_in, pieces
 from .numbers import TABLE, doubles, plain
 
 ENTRIES = 1 << 22  # of a block of rows
@@ -30,8 +30,9 @@ class Source:
         """Return all rows, read once: a dense array or a CSC array of finite numbers; with `gaps`,
         NaN stands for an entry that is missing."""
         given = self.given
-        found = [given] if type(given) is np.ndarray else pieces(given)
-        parts = [matrix_of(piece, gaps=gaps) for piece in found]
+        alone = type(given) is np.ndarray
+        found = (matrix_of(piece, gaps=gaps) for piece in ([given] if alone else pieces(given)))
+        parts = list(found if alone or lasts(given) else map(_lasting, found))
         if not any(min(part.shape) for part in parts):
             raise ValueError("X has no rows or no columns")
         if len(parts) == 1:
@@ -54,6 +55,11 @@ class Source:
             for start in range(0, n, step):
                 block = matrix_of(table[start : start + step])
                 yield block.tocsr() if sp.issparse(block) else block
+
+
+def _lasting(part: Any) -> Any:
+    """Return rows that stay as they are when an array that a function gave is filled again."""
+    return part if sp.issparse(part) else np.array(part)
 
 
 def source_of(X: Any) -> Source:

@@ -191,8 +191,8 @@ def _gaps_treated(X: Any, feature_names: Any, sample_weight: Any, door: Door) ->
     if large and memory_map(table.X) is not None:
         raise ValueError(
             f"missing={missing!r} needs a table in memory, but X is a map of a file and would take "
-            f"{working_bytes(table.X)} bytes, more than memory_limit={memory_limit}; raise it, or "
-            "fill the entries of the file"
+            f"{working_bytes(table.X)} bytes, more than memory_limit={memory_limit}; pass "
+            f"memory_limit={working_bytes(table.X)}, or fill the entries of the file"
         )
     door.check.tell()
     table = replace(table, notes=_noted(table))
@@ -213,16 +213,20 @@ def _held(X: Any, feature_names: Any, door: Door) -> Table:
     rows = as_rows(X, feature_names, gaps=True)
     door.show(rows.n_features, rows.feature_names, rows.n_samples)
     door.check.tell()
-    held, size = [], 0
+    held: list[Any] = []
+    size = 0
     for block in rows.blocks():
-        held.append(block)
         size += working_bytes(block)
         if size > door.memory_limit:
-            raise ValueError(
-                f"missing={door.missing!r} needs a table in memory, but the blocks take more than "
-                f"memory_limit={door.memory_limit} bytes; raise it, or leave out or fill the "
-                "entries in each block"
-            )
+            held.clear()  # the others are counted, to say how large it has to be
+        else:
+            held.append(rows.lasting(block))
+    if size > door.memory_limit:
+        raise ValueError(
+            f"missing={door.missing!r} needs a table in memory, but the blocks would take {size} "
+            f"bytes, more than memory_limit={door.memory_limit}; pass memory_limit={size}, or "
+            "leave out or fill the entries in each block"
+        )
     return Table(stacked(held, None).X, rows.feature_names, notes=rows.notes)
 
 

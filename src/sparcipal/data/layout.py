@@ -119,7 +119,7 @@ class _Numbers:
 
     def add(self, part: np.ndarray) -> bool:
         """Take more of them; return whether all differ."""
-        self._parts.append(part[: DIFFER - self.count])
+        self._parts.append(np.array(part[: DIFFER - self.count]))  # the block may be filled again
         self.count += self._parts[-1].size
         return self.differ() if self.count >= min(2 * self._looked, DIFFER) else True
 

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..problem.monitor import Monitor
-from .arrow import plain_batch
+from .arrow import Batches, plain_batch
 from .checks import NotFinite
 from .columns import Column, Wanted
 from .frames import Part, from_frame, is_frame, part_of
@@ -143,7 +143,7 @@ class Rows(ABC):
         rows = total = 0
         reading = self.blocks()
         for block in reading:
-            held.append(block)
+            held.append(self.lasting(block))
             rows, total = rows + block.shape[0], total + working_bytes(block)
             if 2 * total > limit:
                 gathered = (held.popleft() for _ in range(len(held)))  # frees counted blocks
@@ -216,7 +216,11 @@ class Rows(ABC):
 
     def gather(self) -> Table:
         """Return all rows in memory."""
-        return stacked(list(self.blocks()), self.feature_names)
+        return stacked([self.lasting(block) for block in self.blocks()], self.feature_names)
+
+    def lasting(self, block: Any) -> Any:
+        """Return a block that stays as it is when the next one is read."""
+        return block
 
 
 class MatrixRows(Rows):
@@ -279,6 +283,11 @@ class CalledRows(Rows):
 
     def nbytes(self, watch: Watch | None = None) -> int | None:
         return None if self._told is None else 8 * self._told * self.n_features
+
+    def lasting(self, block: Any) -> Any:
+        if isinstance(self._call, Batches):  # each of its blocks is an array of its own
+            return block
+        return block.copy() if sp.issparse(block) else np.array(block)
 
     def _reading(self) -> Generator[Any, None, None]:
         """Call the source and yield its blocks that have rows."""

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .arrow import in_batches, is_read_once, plain_batch
+from .arrow import Batches, in_batches, is_read_once, plain_batch
 from .checks import WAYS_OUT, WAYS_OUT_BEYOND, WAYS_OUT_LAZY, NotFinite
 from .frames import is_frame
 from .rows import CalledRows, MatrixRows, Rows, memory_map
@@ -60,7 +60,7 @@ def listed_blocks(X: Any) -> Any:
     X = plain_batch(X)
     blocks = isinstance(X, list | tuple) and len(X) > 0 and not is_lazy(X)
     if blocks and all(is_frame(b) or len(getattr(b, "shape", ())) == 2 for b in X):
-        return lambda: map(plain_batch, X)
+        return Batches(lambda: map(plain_batch, X))
     return X
 
 
