@@ -233,8 +233,10 @@ def fitted(given: Input, settings: Settings, monitor: Monitor, *, aloud: bool = 
             whole = replace(whole, starts=(*whole.starts, known))
         return solve(whole, settings.search, settings.method_options, part, settings.certify)
 
-    needed = (sum(sizes) if total is None else total) + len(asked.exclude)
-    searched.begin(needed, rough=len(sizes) > 1 and settings.certify == "fast")
+    needed = sum(sizes) if total is None else total
+    plain = settings.supports == "disjoint" and (settings.objective or "sum") == "sum"
+    rough = len(sizes) > 1 and settings.certify == "fast"
+    searched.begin(needed, asked, rough=rough, apart=plain)
     if aloud:
         remark = settings.remark(sizes)
         tell((*([remark] if remark else []), *searched.on_constants))

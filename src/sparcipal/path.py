@@ -211,7 +211,7 @@ def path_among(
     k = settings.n_components
     asked = settings.constraints(columns, sizes[:1] * k, None)
     needed = sizes[-1] if settings.supports == "common" else k * sizes[-1]
-    searched.begin(needed + len(asked.exclude))
+    searched.begin(needed, asked)
     _check_kept(searched.data, needed if settings.disjoint else max(sizes[-1], k))
     steps = _Steps(settings, settings.options(monitor), asked, columns, thorough)
     results: list[Result] = []

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .bounds.dropped import Kept, Widened, narrowed, widened
+from .bounds.dropped import ROUGH, Kept, Widened, narrowed, widened
 from .data.searched import Data, Known, Searched
 from .problem.components import variances
 from .problem.monitor import Aside, Monitor, Partial
@@ -60,11 +60,16 @@ def settled(
         if wide is None:  # what was proved is proved of all features
             return Settled(inside, shown, data)
         best = _better(Round.of(inside, shown, whole, data), best, monitor)
-        if wide.settled:
+        if wide.settled and shown.certificate.gap <= ROUGH:
             break
         values = variances(whole, inside.components).tolist()
         known = Known(inside.components, values, whole.nonnegative)
         try:
+            if wide.settled:  # the bound needs no more features, but the components may
+                if not searched.beside(known):
+                    break
+                before = _moved(inside, data, searched.data)
+                continue
             early = searched.looked and not tried  # rows may take less than more features do
             if early:
                 tried = True

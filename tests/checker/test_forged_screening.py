@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sparcipal import Result, sparse_pca, verify
+from sparcipal import Moments, Result, Screened, sparse_pca, verify
 from sparcipal.bounds.lowrank.sphere import sphere_search
 from sparcipal.checker import dropped
 from sparcipal.checker.budget import Budget, Refused
@@ -17,7 +17,6 @@ from sparcipal.checker.covariance import covariance_of as checked_covariance
 from sparcipal.checker.covariance import covariance_of_data as checked_covariance_of_data
 from sparcipal.checker.family import Case, redone
 from sparcipal.checker.records import DroppedPart
-from sparcipal.data.screening import Screened
 from sparcipal.problem.result import Status
 from tests.support.replay import FLOAT, majorant_of
 from tests.support.second_checker import check
@@ -277,9 +276,12 @@ def test_certificates_of_components_name_features_of_their_own_matrix():
     rows = np.round(4 * rng.standard_normal((30, 12)) * np.linspace(3, 0.3, 12)) / 4
     blocks = lambda: iter([rows[:15], rows[15:]])  # noqa: E731
     asked = {"n_components": 2, "n_nonzero_coefs": 2, "supports": "free", "exclude": [1]}
-    honest = sparse_pca(blocks, **asked, memory_limit=1500, certify=False)
+    moments = Moments(12).add(rows)
+    screened = Screened.of(moments, moments.gram(moments.screen(6)).add(rows))
+    honest = sparse_pca(covariance=screened, **asked, certify=False)
     old, unit = honest.certificate.bounds[0], honest.certificate.unit
     kept = np.asarray(old.data["screened"]["kept"])
+    assert 1 in kept
     p, none = kept.size, np.zeros(0, dtype=np.int64)
     top = 2.0 ** np.ceil(np.log2(50 * honest.total_variance / unit))
     problem = {"s": 2, "nonnegative": False, "bound": top, "unit": top / 64, "twins": {}}

@@ -118,11 +118,11 @@ def test_the_same_rows_in_other_blocks_are_no_cause_for_alarm(size, mean):
 
 def test_several_components_keep_features_down_to_a_share_of_the_variances():
     """The default proof leaves a small gap, so that features which hardly vary need no products."""
-    spread = np.sqrt(np.r_[np.full(40, 1.0), np.full(50, 0.1), np.full(200, 0.01)])
-    table = np.random.default_rng(0).standard_normal((60, 290)) * spread
+    spread = np.sqrt(np.r_[np.full(40, 1.0), np.full(50, 0.1), np.full(1100, 0.01)])
+    table = np.random.default_rng(0).standard_normal((60, 1190)) * spread
     stream = Stream(as_rows(table), center=True, scale=False, memory_limit=1 << 30)
     stream.count(Monitor())
-    assert stream.first(10) == 290
+    assert stream.first(10) == 1000
     assert stream.first(10, rough=True) == 90
     assert stream.first(30, rough=True) == 120  # four for each nonzero at least
 

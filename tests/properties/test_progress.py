@@ -123,7 +123,7 @@ def test_reported_figures_of_every_kind_hold_for_all_components(kind, stream, mo
 @pytest.mark.parametrize("stage", ["eliminate", "search"])
 def test_a_run_that_is_stopped_among_other_features_keeps_the_gap_it_has_reported(stage):
     """No pass can read again what an earlier answer speaks of, and a later one proves less."""
-    for seed in (0, 2):
+    for seed in (0, 1):
         X = np.random.default_rng(seed).standard_t(2, (19, 10))
         heard = []
 

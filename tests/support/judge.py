@@ -157,8 +157,9 @@ def screening(result: Result, oracle: Oracle) -> Iterator[str]:
     kept = result.certificate.bounds[0].data["screened"]["kept"]
     sizes, total = settings["n_nonzero_coefs"], settings.get("n_nonzero_total")
     dropped = np.setdiff1d(np.arange(oracle.p), kept)
-    # a constant feature is no choice
-    dropped = [i for i in dropped.tolist() if oracle.exact[i][i] != 0]
+    # a constant feature is no choice, and neither is one that is excluded
+    dropped = np.setdiff1d(dropped, settings.get("exclude") or ())
+    dropped = [int(i) for i in dropped if oracle.exact[int(i)][int(i)] != 0]
     if len(kept) != claims["kept"] or len(dropped) != claims["dropped"]:
         yield f"{claims['dropped']} features are said to be dropped, but {len(dropped)} are"
     outside = oracle.optimum(sizes, total, dropped)

@@ -40,6 +40,7 @@ JOIN = 0.97  # features whose m_j exceeds this share of the level join the core
 OWN = 12  # features that fail and get pads of their own
 SAMPLE = 300  # features that shape the pads
 LATER = 400  # features of a core beyond which scales are proved only once all features are cleared
+ENTRIES = 1 << 21  # covariances outside that are formed at once
 NEAR = 6000  # features outside whose covariances among each other are formed
 
 
@@ -232,11 +233,15 @@ class Strata:
         far = np.setdiff1d(self.outside, near) if self.trusted else self.outside[:0]
         beside = near if self.trusted else self.outside
         self.work += cov.forming(chosen, beside) + 10.0 * chosen.size * beside.size
-        among = magnitudes(cov.submatrix(chosen, beside), self.nonnegative)
-        among[np.arange(chosen.size), np.searchsorted(beside, chosen)] = 0.0
         top = np.sort(np.sqrt(self.variance[far]))[::-1][: s - 1]
-        root = np.sqrt(self.variance[chosen])[:, None]
-        self.others[rows] = prefix_sums(np.hstack([row_tops(among, s - 1), root * top]), s)
+        step = max(1, ENTRIES // max(1, beside.size))
+        for start in range(0, chosen.size, step):
+            some = chosen[start : start + step]
+            among = magnitudes(cov.submatrix(some, beside), self.nonnegative)
+            among[np.arange(some.size), np.searchsorted(beside, some)] = 0.0
+            root = np.sqrt(self.variance[some])[:, None]
+            largest = np.hstack([row_tops(among, s - 1), root * top])
+            self.others[rows[start : start + step]] = prefix_sums(largest, s)
 
     def _form_where_close(self, t: float, scales: dict[int, float]) -> None:
         """Form the covariances of features that variances do not put well below the level."""

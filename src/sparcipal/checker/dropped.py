@@ -68,6 +68,15 @@ class ScreenedCovariance(CheckedCovariance):
         self.weights[kept] = inner.weights
         self.upper, self.loose, self.inert = variances.upper, variances.loose, variances.inert
         self.given, self.shifts = inner.given, {}
+        self.counted = np.ones(self.diagonal.size, dtype=bool)  # features that may be used
+        self.dropped = self.counted.copy()  # and are not kept
+        self.dropped[kept] = False
+
+    def without(self, excluded: np.ndarray) -> ScreenedCovariance:
+        """Leave out features that no component may use: one that is not kept adds nothing."""
+        self.dropped[excluded] = False
+        self.counted[np.setdiff1d(excluded, self.kept)] = False
+        return self
 
     def submatrix(self, rows: Any, cols: Any = None) -> np.ndarray:
         cols = rows if cols is None else cols
@@ -105,15 +114,23 @@ class ScreenedCovariance(CheckedCovariance):
     @property
     def others(self) -> np.ndarray:
         """Variances of the dropped features, rounded up."""
-        return np.delete(self.upper, self.kept)
+        return self.upper[self.dropped]
 
-    def every_row(self, budget: Budget) -> CheckedCovariance:
-        """Return the covariance of all features, of which only some rows can be asked for."""
+    def every_row(
+        self, features: np.ndarray, budget: Budget
+    ) -> tuple[CheckedCovariance, np.ndarray]:
+        """Return the covariance of all features that may be used, of which only some rows can be
+        asked for, and where it has these ones."""
         if self.every is None:
             raise Refused("screened: rows of all features need the data")
         if isinstance(self.every, CheckedCovariance):
-            return self.every
-        return EveryCovariance(self.inner, self.kept, self.upper, self.inert, self.every, budget)
+            if self.counted.all():
+                return self.every, features
+            allowed = np.flatnonzero(self.counted)
+            return self.every.part(allowed), np.searchsorted(allowed, features)
+        upper, inert = np.where(self.counted, self.upper, 0.0), self.inert | ~self.counted
+        every = EveryCovariance(self.inner, self.kept, upper, inert, self.every, budget)
+        return every, features
 
 
 def kept_of(result: Result) -> np.ndarray:
@@ -292,8 +309,9 @@ def _by_rows(record: Dropped | DroppedPart, case: Case) -> Numbers:
         _check_apart(question)
     if record.split is None:
         raise Refused("screened: the certificate of the rows is missing")
-    split = replace(record.split, features=cov.kept[record.split.features])
-    n, whole = question.n_nonzero, case._replace(cov=cov.every_row(budget))
+    every, features = cov.every_row(cov.kept[record.split.features], budget)
+    split = replace(record.split, features=features)
+    n, whole = question.n_nonzero, case._replace(cov=every)
     base, prices = kyfan.spectrum(split, whole)
     paid = ar.top(prices, n - 1).sum() * (1 + n * ar.eps) if n > 1 else 0.0
     rounding = all_nonzeros(Rounding(split, question, cov.inner, cov.inner.rounding))
@@ -408,7 +426,7 @@ def unfounded(claims: Screening, record: Dropped, cov: ScreenedCovariance, sure:
         return "the numbers of kept and dropped features are not those of the data"
     # Each variance of another computation is off by its own error, and so the largest is between
     # the largest ones of what all of them are at least and at most.
-    variances, doubts = (np.delete(a, cov.kept) * cov.unit for a in (cov.upper, 8 * cov.doubts))
+    variances, doubts = (a[cov.dropped] * cov.unit for a in (cov.upper, 8 * cov.doubts))
     largest = float(variances.max(initial=0.0))
     low = float((variances - doubts).max(initial=0.0)) - 8 * EPS * largest
     high = float((variances + doubts).max(initial=0.0)) + 8 * EPS * largest

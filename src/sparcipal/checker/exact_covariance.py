@@ -18,6 +18,7 @@ from ..problem.result import Result
 from . import dropped as screened
 from .arithmetic import Numbers
 from .budget import Budget, Refused, require
+from .constraints import excluded_features
 from .covariance import CheckedCovariance
 from .exact import Ball, arb, power_of_two
 from .tables import Source
@@ -407,7 +408,8 @@ def exactly(
         inert = np.array([variance == 0 for variance in variances], dtype=bool)
     none = np.zeros(variances.size)
     known = screened.Variances(variances, variances, none, inert)
-    return screened.ScreenedCovariance(inner, kept, known, whole)
+    cov = screened.ScreenedCovariance(inner, kept, known, whole)
+    return cov.without(excluded_features(result))
 
 
 def check_exact_value(result: Result, cov: CheckedCovariance, budget: Budget) -> None:

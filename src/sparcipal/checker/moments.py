@@ -84,6 +84,8 @@ def covariance_for(
             own = covariance_of_data(source.whole(), *prepared)
         cov = own.covariance
         require(own.n == result.n_samples, f"{own.n} samples here, {result.n_samples} in the claim")
+    if isinstance(cov, screened.ScreenedCovariance):
+        cov.without(excluded_features(result))
     p, names = result.n_features, result.feature_names
     require(cov.p == p, f"the result speaks of {p} features, the data has {cov.p}")
     if own is not None:

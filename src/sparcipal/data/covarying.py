@@ -176,14 +176,19 @@ class Covarying:
         chance = variances * (variances.sum() - variances) / max(self._rows, 1)
         return _rounded(np.maximum(energy / self._n_signs - chance, 0.0))
 
-    def gains(self, values: Sequence[float], nonnegative: bool) -> np.ndarray:
-        """Return the largest share of its value that a feature could add to a known component."""
-        best = np.zeros(self._variances.size)
+    def gains(
+        self, values: Sequence[float], nonnegative: bool, losses: Sequence[float] | None = None
+    ) -> np.ndarray:
+        """Return the largest share of its value that a feature could add to a known component;
+        less what that would lose for it, where `losses` are told: then some are negative."""
+        best = np.full(self._variances.size, -1.0 if losses else 0.0)
         for j, (value, component) in enumerate(zip(values, self._components), self._n_signs):
             image = self._images(slice(j, j + 1))[:, 0]
             # one that explains nothing has no shares; any feature that varies adds to it
             unit = value if value > 0.0 else float(self._variances.max(initial=0.0)) or 1.0
             gain = newcomer_gain(value / unit, self._variances / unit, image / unit, nonnegative)
+            if losses:
+                gain -= losses[j - self._n_signs] / unit
             gain[component.support] = 0.0
             best = np.maximum(best, gain)
         return _rounded(best)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..problem import parameters
+from ..problem.constraints import Constraints
 from ..problem.monitor import Monitor
 from ..problem.problem import Component
 from .covarying import Covarying, signs_within, taken_in_turn
@@ -50,6 +51,7 @@ class Stream:
         self.rows, self.center, self.scale = rows, center, scale
         self.memory_limit = min(memory_limit, rows.room)
         self.moments = Moments(rows.n_features)
+        self._always = self._never = np.empty(0, dtype=np.intp)
         self._orders: list[np.ndarray] = []  # besides that by variance, once a pass has made them
 
     @property
@@ -59,6 +61,12 @@ class Stream:
     @property
     def looked(self) -> bool:
         return bool(self._orders)
+
+    def ask(self, asked: Constraints) -> None:
+        """Keep the features that must be used, and none that may not be."""
+        anchors = [feature for own in asked.include for feature in own]
+        self._always = np.unique(np.array(anchors, dtype=np.intp))
+        self._never = np.unique(np.array(asked.exclude, dtype=np.intp))
 
     def count(self, monitor: Monitor) -> None:
         """Run the first pass unless the moments are known."""
@@ -80,6 +88,21 @@ class Stream:
         figures = [found.strength(), *([found.gains(values, nonnegative)] if components else [])]
         self._orders = [np.argsort(-figure, kind="stable") for figure in figures]
 
+    def beside(
+        self,
+        monitor: Monitor,
+        components: Sequence[Component],
+        values: Sequence[float],
+        losses: Sequence[float],
+        nonnegative: bool,
+    ) -> np.ndarray:
+        """Make a pass that finds the features which would add more to a component than its least
+        useful one, which is what it would lose; the best first."""
+        empty = Covarying(self.moments, self.center, self.scale, components, 0)
+        gain = self._covarying(empty, monitor).gains(values, nonnegative, losses)
+        best = np.argsort(-gain, kind="stable")
+        return best[: int(np.count_nonzero(gain > 0.0))]
+
     def _covarying(self, empty: Covarying, monitor: Monitor) -> Covarying:
         """Sum over the rows, unless the cache has the sums."""
         entry = None if self.rows.sample_weight is not None else self.rows.cache_entry
@@ -93,11 +116,22 @@ class Stream:
         return found
 
     def order(self) -> np.ndarray:
-        """Return the features by decreasing variance, constant ones last."""
-        variances = self.moments.variances(self.center)
+        """Return the features by decreasing variance, constant ones last. Standardised ones are in
+        the order of what they covary with, once a pass has found it."""
+        if self.scale and self._orders:
+            return self._orders[0]
+        variances = self._spread()
         if self.center:
             variances = np.where(self.moments.constant, -1.0, variances)
         return np.argsort(-variances, kind="stable")
+
+    def _spread(self) -> np.ndarray:
+        """Return the variances that count: those of standardised features are one, and those of
+        features that may not be used zero."""
+        variances = self.moments.variances(self.center)
+        variances = np.sign(variances) if self.scale else variances.copy()
+        variances[self._never] = 0.0
+        return variances
 
     def most(self, needed: int) -> int:
         """Return how many features fit the memory limit."""
@@ -107,10 +141,10 @@ class Stream:
     def first(self, needed: int, rough: bool = False) -> int:
         """Return how many features to keep at first; fewer where a small gap is good enough."""
         most, first = self.most(needed), max(FIRST, 4 * needed)
-        if self.scale and not rough:
+        if (self.scale and not rough) or self._varying(needed) <= first:
             return most
         if rough and not self.alike(needed, first):
-            variances = np.sort(self.moments.variances(self.center))[::-1]
+            variances = np.sort(self._spread())[::-1]
             enough = LITTLE * float(variances[:needed].mean())
             first = min(first, max(int(np.count_nonzero(variances > enough)), 4 * needed))
         return min(most, first)
@@ -120,7 +154,7 @@ class Stream:
         or where more than `count` vary half as much as the largest do on average."""
         if self.scale or count >= self.n_features:
             return self.scale
-        variances = np.sort(self.moments.variances(self.center))[::-1]
+        variances = np.sort(self._spread())[::-1]
         return bool(variances[count] > FLAT * variances[:needed].mean())
 
     def full(self, count: int, needed: int) -> bool:
@@ -131,25 +165,28 @@ class Stream:
     def more(self, count: int, needed: int, enough: float) -> int:
         """Return twice `count`, or as many as have variances above `enough`: fewer would be
         another round, and each is a search."""
-        wanted = int(np.count_nonzero(self.moments.variances(self.center) > enough))
+        wanted = int(np.count_nonzero(self._spread() > enough))
         return min(self.most(needed), max(2 * count, wanted))
 
     def _varying(self, needed: int) -> int:
         moments = self.moments
         constant = moments.constant if self.center else (moments.low == 0) & (moments.high == 0)
+        constant = constant.copy()
+        constant[self._never] = True
         varying = self.n_features - int(np.count_nonzero(constant))
         return min(max(varying, needed), self.n_features)
 
     def chosen(self, count: int, always: np.ndarray | None = None) -> np.ndarray:
-        """Return the features to keep: those that vary most and, after `look`, covary most.
+        """Return the features to keep: those that vary most and, after `look`, covary most; of
+        standardised ones those that covary most.
 
         `always` are features that are kept in any case.
         """
-        if not self._orders:
-            return np.sort(self.order()[:count])
-        first = np.empty(0, dtype=np.intp) if always is None else always
-        orders = [np.concatenate([first, order]) for order in (self.order(), *self._orders)]
-        return taken_in_turn(count, *orders)
+        first = self._always if always is None else np.union1d(self._always, always)
+        # what variance a column had before it was standardised says nothing
+        orders = self._orders if self.scale and self._orders else [self.order(), *self._orders]
+        allowed = (order[~np.isin(order, self._never)] for order in orders)
+        return taken_in_turn(count, *(np.concatenate([first, order]) for order in allowed))
 
     def screened(self, kept: np.ndarray, monitor: Monitor) -> Screened:
         """Return the covariance of the features to keep, by a pass or the cache."""
@@ -165,7 +202,8 @@ class Stream:
     def every_row(self, screened: Screened, unit: float, monitor: Monitor) -> EveryRow:
         """Return rows of the covariance of all features, read in passes when they are asked for."""
         known = (self.rows, self.moments, screened)
-        return EveryRow(*known, unit, self.memory_limit, monitor)
+        every = EveryRow(*known, unit, self.memory_limit, monitor)
+        return every.without(self._never)
 
     def _known(self, kept: np.ndarray) -> Gram | None:
         """Load the products from the cache, if an earlier run stored them."""

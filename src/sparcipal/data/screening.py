@@ -6,6 +6,7 @@ then sees the kept features only, and bounds/dropped.py bounds what the others c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -225,17 +226,34 @@ class Survivors:
 
     covariance: MatrixCovariance  # of the kept features
     kept: np.ndarray
-    dropped: np.ndarray  # variances of the others, rounded up
+    others: np.ndarray  # (p,) variances of dropped features, rounded up, and zeros
     total: float  # the variances of all features
-    n_dropped: int  # number of dropped features that vary
-    n_features: int
+
+    @property
+    def dropped(self) -> np.ndarray:
+        """The variances of the dropped features that vary."""
+        return self.others[self.others > 0]
+
+    @property
+    def n_dropped(self) -> int:
+        return int(np.count_nonzero(self.others))
+
+    @property
+    def n_features(self) -> int:
+        return int(self.others.size)
+
+    def without(self, features: Sequence[int]) -> Survivors:
+        """Return the same where no component may use these features, which then add nothing."""
+        others = self.others.copy()
+        others[list(features)] = 0.0
+        return replace(self, others=others)
 
     def measured_in(self, unit: float) -> Survivors:
         """Return the same in another unit, a power of two."""
         ratio = self.covariance.unit / unit
         covariance = self.covariance.measured_in(unit)
         return replace(
-            self, covariance=covariance, dropped=self.dropped * ratio, total=self.total * ratio
+            self, covariance=covariance, others=self.others * ratio, total=self.total * ratio
         )
 
 
@@ -265,15 +283,9 @@ def survivors(screened: Screened, *, consume: bool = False) -> Survivors:
             shift = proved_psd_shift(matrix, slack, unit)
         doubt = Doubt(screened.error_unit, screened.error_weights / unit, shift)
         covariance = MatrixCovariance(matrix, unit, doubt, **known)
-    upper = np.delete(upper_variances(screened), kept) / covariance.unit
-    return Survivors(
-        covariance,
-        kept,
-        upper[upper > 0],
-        float(variances.sum()) / covariance.unit,
-        int(np.count_nonzero(upper)),
-        variances.size,
-    )
+    others = upper_variances(screened) / covariance.unit
+    others[kept] = 0.0
+    return Survivors(covariance, kept, others, float(variances.sum()) / covariance.unit)
 
 
 def _without_errors(screened: Screened, kept: np.ndarray) -> np.ndarray:

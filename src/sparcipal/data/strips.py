@@ -86,6 +86,12 @@ class EveryRow:
         """How many rows are read by one pass."""
         return max(1, min(MOST_ROWS, self._room // (8 * self.n_features)))
 
+    def without(self, features: np.ndarray) -> EveryRow:
+        """Leave out features that no component may use: their entries are zero."""
+        self._still = self._still.copy()
+        self._still[features], self.diagonal[features] = True, 0.0
+        return self
+
     def work(self, rows: int) -> float:
         """Return about how many nanoseconds it takes to read so many rows of a dense table."""
         entries = float(self._rows.n_samples or 0) * self.n_features

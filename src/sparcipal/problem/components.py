@@ -258,6 +258,13 @@ def removals(
     return vectors, np.einsum("ti,ti->t", image, vectors)
 
 
+def least_loss(covariance: Covariance, support: np.ndarray, nonnegative: bool) -> float:
+    """Return about what a component explains less without its least useful feature."""
+    A = covariance.submatrix(support)
+    value, x = support_value(A, np.arange(support.size), nonnegative)
+    return value if support.size == 1 else value - float(removals(A, x, nonnegative)[1].max())
+
+
 def replacements(
     A: np.ndarray, members: np.ndarray, weights: np.ndarray, nonnegative: bool
 ) -> np.ndarray:

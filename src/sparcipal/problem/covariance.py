@@ -225,8 +225,9 @@ class DenseCovariance(Covariance):
     def submatrix(self, rows: np.ndarray, cols: np.ndarray | None = None) -> np.ndarray:
         every = np.arange(self.n_features)
         if cols is None:
-            left = self.Y if np.array_equal(rows, every) else self.Y[:, rows]
-            return left.T @ left
+            if np.array_equal(rows, every):
+                return self.Y.T @ self.Y
+            return self._among(rows)
         few, many = (rows, cols) if rows.size <= cols.size else (cols, rows)
         left, step = self.Y[:, few], max(1, COPIED // len(self.Y))
         if np.array_equal(many, every):
@@ -237,9 +238,25 @@ class DenseCovariance(Covariance):
                 out[:, start : start + step] = left.T @ self.Y[:, many[start : start + step]]
         return out if few is rows else np.ascontiguousarray(out.T)
 
+    def _among(self, rows: np.ndarray) -> np.ndarray:
+        """Return the covariances of some features; of many, some columns at a time are copied."""
+        step = max(1, COPIED // len(self.Y))
+        if rows.size <= 4 * step:
+            left = self.Y[:, rows]
+            return left.T @ left
+        out = np.empty((rows.size, rows.size))
+        for start in range(0, rows.size, step):
+            own = slice(start, start + step)
+            left = self.Y[:, rows[own]]
+            out[own, own] = left.T @ left
+            for first in range(0, start, step):
+                before = slice(first, first + step)
+                out[own, before] = left.T @ self.Y[:, rows[before]]
+                out[before, own] = out[own, before].T
+        return out
+
     def restrict(self, keep: np.ndarray) -> Covariance:
-        Y = np.empty((self.Y.shape[0], keep.size), order="F")
-        np.take(self.Y.T, keep, axis=0, out=Y.T)
+        Y = self.Y.T[keep].T  # `take` into an array would set aside a second one
         return DenseCovariance(Y, self.inert[keep], self.unit, self.error_unit)
 
     def factor(self) -> np.ndarray:

@@ -396,8 +396,9 @@ def data_of(answer: Result, source: Input, asked: Settings, monitor: Monitor) ->
         source = replace(source, source=rows if weights is None else rows.weighted(weights))
     searched = Searched(source, asked.center, asked.scale, asked.memory_limit, monitor)
     every, told = np.arange(answer.n_features), answer.settings
-    needed = sum(told["n_nonzero_coefs"]) + len(told.get("exclude") or ())
-    searched.among(every if kept is None else kept, needed)
+    needed, anchors = sum(told["n_nonzero_coefs"]), told.get("include") or ()
+    limits = Constraints(tuple(map(tuple, anchors)), tuple(told.get("exclude") or ()))
+    searched.among(every if kept is None else kept, needed, limits)
     check_same(answer, searched.data)
     searched.measure_in(answer.certificate.unit)  # for proofs of one unit
     return searched.data if kept is not None else searched.data.in_memory()

@@ -129,7 +129,8 @@ class Near:
         listed = [exact(entry["bound"]) for entry in self.told["supports"]]
         need(all(bound <= inside * unit for bound in listed), "the bound on kept features")
         one = replace(self.ask, exclude=frozenset())
-        reached = reach(renumbered(record), inside, one.among(known), dropped(record, one), one)
+        rest = dropped(record, self.ask)
+        reached = reach(renumbered(record), inside, one.among(known), rest, one)
         need(reached * unit <= one.strict(level), "a dropped feature may add more")
         return inside * unit
 

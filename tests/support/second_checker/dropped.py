@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from .algebra import defect, fan_value, largest
@@ -34,8 +35,8 @@ def check_screening(certificate: dict, ask: Ask) -> None:
 
 
 def dropped(record: dict, ask: Ask) -> list[Fraction]:
-    """The variances of the dropped features, the largest first."""
-    rest = set(range(ask.p)) - set(places(record["kept"], ask.p))
+    """The variances of the dropped features that may be used, the largest first."""
+    rest = set(range(ask.p)) - set(places(record["kept"], ask.p)) - ask.exclude
     return sorted((ask.A[j][j] for j in rest if ask.A[j][j]), reverse=True)
 
 
@@ -95,6 +96,13 @@ def renumbered(told: dict) -> dict:
     return found
 
 
+def without(ask: Ask) -> Ask:
+    """The same question where features that may not be used are zero."""
+    zero, barred = Fraction(0), ask.exclude
+    A = [[zero if {i, j} & barred else x for j, x in enumerate(row)] for i, row in enumerate(ask.A)]
+    return replace(ask, A=A) if barred else ask
+
+
 def reach(
     record: dict, inside: Fraction | None, kept: Ask, rest: list[Fraction], ask: Ask
 ) -> Fraction:
@@ -104,7 +112,7 @@ def reach(
     if not rest:
         return Fraction(0)
     if record["rule"] == "rows":
-        M, others, prices = ky_fan_matrix(record["split"], ask)
+        M, others, prices = ky_fan_matrix(record["split"], without(ask))
         need(not (ask.overlapping and any(prices)), "prices of features that serve twice")
         return fan_value(M, ask.k, others + zeros(ask)) + largest(prices, ask.m - 1)
     variances = [kept.A[i][i] for i in range(kept.p)]

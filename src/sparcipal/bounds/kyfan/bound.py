@@ -17,7 +17,7 @@ import numpy as np
 from ...numerics import margins
 from ...numerics.margins import SAFETY, top_sum
 from ...numerics.threads import one_blas_thread
-from ...problem.components import removals, support_value
+from ...problem.components import least_loss
 from ...problem.monitor import Monitor
 from ...problem.result import Bound
 from ..outside import Outside
@@ -183,14 +183,9 @@ class _Run:
 
     def _marginal(self, supports: list[np.ndarray]) -> float:
         """Return what the least useful nonzero of the answer is worth."""
-        lost = np.inf
-        for support in supports:
-            if support.size == 1:
-                continue
-            A = self.cov.submatrix(support)
-            value, x = support_value(A, np.arange(support.size), self.nonnegative)
-            lost = min(lost, value - float(removals(A, x, self.nonnegative)[1].max()))
-        return max(float(lost), 0.0) if np.isfinite(lost) else 0.0
+        several = (support for support in supports if support.size > 1)
+        lost = (least_loss(self.cov, support, self.nonnegative) for support in several)
+        return max(min(lost, default=0.0), 0.0)
 
     def _optimised(
         self, a: np.ndarray, split: KyFanSplit, temperatures: Sequence[float], steps: int
