@@ -49,6 +49,13 @@ def test_fit_takes_the_width_from_a_first_block_without_rows():
     ("source", "message"),
     [
         (lambda: [dask.delayed(X[:0]), dask.delayed(X[:0])], "all 2 blocks of X are empty"),
+        (lambda: da.from_array(X, chunks=(15, -1))[:0], "all 1 blocks of X are empty"),
+        (
+            lambda: da.from_array(X, chunks=(15, -1)).map_blocks(
+                lambda block: block[:-1], dtype=float
+            ),
+            "block 0 holds 14 rows now, but held 15 before",
+        ),
         (lambda: da.from_array(X[0], chunks=3), "X has 1 dimensions"),
         (lambda: da.from_array(X.reshape(40, 3, 2), chunks=20), "X has 3 dimensions"),
     ],

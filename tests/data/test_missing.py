@@ -264,6 +264,17 @@ def test_what_a_message_advises_on_tables_beyond_the_limit_can_be_followed(kind,
         sparse_pca(data, n_nonzero_coefs=2, memory_limit=limit)
 
 
+@pytest.mark.parametrize("rule", ["rows", "mean", "median", "pairwise"])
+def test_rules_on_blocks_that_do_not_fit_say_the_limit_that_they_need(rule):
+    X = np.random.default_rng(1).standard_normal((40, 20))
+    X[39, 2] = np.nan
+    blocks = lambda: iter([X[:20], X[20:]])  # noqa: E731
+    asked = {"n_nonzero_coefs": 2, "missing": rule}
+    with pytest.raises(ValueError, match=r"would take 6400 bytes, .*; pass memory_limit=6400"):
+        sparse_pca(blocks, memory_limit=1, **asked)
+    assert verify(sparse_pca(blocks, memory_limit=6400, **asked), X).verdict == "proved"
+
+
 def test_dask_advises_to_fill_before():
     dask = pytest.importorskip("dask.dataframe")
     frame = pytest.importorskip("pandas").DataFrame({"a": [1.0, np.nan, 2, 4], "b": [3.0, 1, 2, 2]})

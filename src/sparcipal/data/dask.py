@@ -96,6 +96,7 @@ class DaskRows(Rows):
     def gather(self) -> Table:
         with self._advised():
             made = dask.compute(*self._checked_parts())
+        self._check_counts([block.shape[0] for block in made])
         blocks = [block for block in made if block.shape[0]]
         return stacked(blocks, self.feature_names)
 
@@ -169,7 +170,12 @@ class DaskRows(Rows):
         return np.split(self.sample_weight, ends[:-1])
 
     def _learn(self, sizes: list[Size]) -> None:
-        counts = [size.rows for size in sizes]
+        self._check_counts([size.rows for size in sizes])
+        self._sizes = [size.bytes for size in sizes]
+        self._bytes = sum(self._sizes)
+
+    def _check_counts(self, counts: list[int]) -> None:
+        """Remember the rows of the blocks; refuse others than those before, and none at all."""
         if self._counts is not None and counts != self._counts:
             number = next(i for i, (a, b) in enumerate(zip(counts, self._counts)) if a != b)
             raise ValueError(
@@ -177,8 +183,6 @@ class DaskRows(Rows):
                 "before; a source of blocks must give the same rows each time"
             )
         self._counts, self.n_samples = counts, sum(counts)
-        self._sizes = [size.bytes for size in sizes]
-        self._bytes = sum(self._sizes)
         if self.n_samples == 0:
             raise ValueError(f"all {len(counts)} blocks of X are empty; pass at least one row")
 

@@ -95,7 +95,7 @@ def on_codes(X: Any, names: tuple[str, ...] | None) -> tuple[str, ...]:
 
     Entries that are NaN are missing already, and say nothing.
     """
-    if sp.issparse(X) or X.size > LOOKED_THROUGH:
+    if sp.issparse(X) or X.size > LOOKED_THROUGH or X.dtype.kind not in "fiu":
         return ()
     told = []
     least, most = np.fmin.reduce(X), np.fmax.reduce(X)

@@ -202,12 +202,17 @@ def number(
 
 
 def size(name: str, value: str) -> int:
-    """Return the bytes that "2GB" (10^9 each), "2GiB" (2^30 each) or "2000000" stands for."""
-    found = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*([KMGT]?)(I?)B?", value.strip().upper())
+    """Return the bytes that "2GB" (10^9 each), "2GiB" (2^30 each), "2000000" or "2e6" stands
+    for."""
+    written = r"((?:\d+\.?\d*|\.\d+)(?:E[+-]?\d{1,2})?)\s*([KMGT]?)(I?)B?"
+    found = re.fullmatch(written, value.strip().upper())
     if found is None:
         raise ValueError(f"{name}={value!r} is no size; write '2GB', '500MB' or a number of bytes")
     power = "KMGT".index(found[2]) + 1 if found[2] else 0
-    return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
+    count = float(found[1]) * (1024 if found[3] else 1000) ** power
+    if 0 < count < 1:
+        raise ValueError(f"{name}={value!r} is less than one byte; write '2GB', '500MB' or more")
+    return int(count)
 
 
 def seconds(name: str, value: Any) -> float | None:

@@ -105,3 +105,13 @@ def test_damaged_files_and_folders_without_any_are_told(tmp_path):
             read(source)
     with pytest.raises(ValueError, match="no Parquet file in it, but for hidden ones"):
         read(tmp_path / "hidden")
+
+
+@pytest.mark.parametrize("limit", [10, 10**9])
+def test_a_folder_of_parquet_names_the_files_that_are_left_out(limit, tmp_path):
+    folder = written(tmp_path, [("a", [1.0, 2.0, 4.0]), ("b", [3.0, 1.0, 2.0])])[0]
+    assert not read(folder, memory_limit=limit, cache=False).notes
+    for name in ("b.csv", "c.txt", "_SUCCESS", ".hidden"):
+        (folder / name).write_text("x,y\n1,2\n")
+    with pytest.warns(UserWarning, match=r"folder of Parquet, without 'b.csv', 'c.txt'$"):
+        assert read(folder, memory_limit=limit, cache=False).shape == (3, 2)

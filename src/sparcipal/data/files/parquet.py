@@ -37,7 +37,16 @@ def read_parquet(source: Path_, names: Any, **options: Any) -> Parsed:
     if table.schema.pandas_metadata:
         with contextlib.suppress(ImportError):
             table = table.to_pandas()  # restores the labels of the rows
-    return _parsed(table, wanted, source)
+    return _told(_parsed(table, wanted, source), source)
+
+
+def _told(parsed: Parsed, source: Path_) -> Parsed:
+    """Return it with a note on the other files of the folder."""
+    home = Path(source)
+    others = [path for path in sorted(home.rglob("*")) if path.suffix != ".parquet"]
+    left = [str(p.relative_to(home)) for p in others if p.is_file() and not _hidden(p, home)]
+    note = f"{source}: read as a folder of Parquet, without {listed([repr(n) for n in left])}"
+    return parsed._replace(notes=(*parsed.notes, note)) if left else parsed
 
 
 def _wanted(options: dict[str, Any]) -> Wanted:
@@ -88,9 +97,9 @@ def parquet_blocks(source: Path_, names: Any, **options: Any) -> Iterator[Parsed
                 frames.part_of(first), lambda names: map(frames.part_of, tables(names))
             )
             wanted = replace(wanted, known=looked)
-        for table in tables():
+        for number, table in enumerate(tables()):
             parsed = _parsed(table, wanted, source)
-            yield parsed
+            yield parsed if number else _told(parsed, source)
             # what the first rows tell of a column holds for all
             wanted = replace(wanted, columns=parsed.features, drop=())
 
