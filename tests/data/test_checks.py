@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparcipal import read, sparse_pca, verify
+from sparcipal import Moments, read, sparse_pca, verify
 
 X = np.random.default_rng(0).standard_normal((20, 5))
 
@@ -86,3 +86,38 @@ def test_entries_stored_twice_are_summed_as_scipy_does_and_not_in_the_caller_s_a
         assert verify(result, twice)
     after = (twice.data, twice.indices, twice.indptr)
     assert all(np.array_equal(a, b) for a, b in zip(before, after))
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array, sp.csr_matrix])
+def test_pointers_that_end_at_zero_are_refused_before_compiled_code_follows_them(kind):
+    table = np.random.default_rng(0).poisson(0.5, (200, 30))
+    result = sparse_pca(table, n_nonzero_coefs=2)
+    broken = kind(table)
+    broken.indptr[-9:] = 0  # SciPy takes such a matrix for one without entries
+    for call in (
+        lambda: sparse_pca(broken, n_nonzero_coefs=2),
+        lambda: sparse_pca(lambda: iter([broken]), n_nonzero_coefs=2),
+        lambda: Moments(30).add(broken),
+        lambda: Moments(30).add(table).gram([0, 1]).add(broken),
+        lambda: verify(result, broken),
+        lambda: verify(result, lambda: iter([broken])),
+    ):
+        with pytest.raises(ValueError, match=r"broken sparse matrix: .*do not increase from 0"):
+            call()
+
+
+def test_read_refuses_arrays_of_text_in_words(tmp_path):
+    np.save(tmp_path / "x.npy", X.astype(str))
+    with pytest.raises(ValueError, match="X has dtype <U32, which does not hold numbers"):
+        read(tmp_path / "x.npy")
+
+
+def test_sizes_of_memory_are_numbers_of_bytes_in_words_or_digits():
+    blocks = lambda: iter([X[:9], X[9:]])  # noqa: E731
+    few = sparse_pca(blocks, n_nonzero_coefs=1, memory_limit=1e3)
+    for written in ("1e3", "1kB", "1 K", "1000"):
+        found = sparse_pca(blocks, n_nonzero_coefs=1, memory_limit=written)
+        assert found.certificate.screening == few.certificate.screening
+    for written, words in (("0.5", "'0.5' is less than one byte"), ("1e", "'1e' is no size")):
+        with pytest.raises(ValueError, match=f"memory_limit={words}"):
+            sparse_pca(blocks, n_nonzero_coefs=1, memory_limit=written)

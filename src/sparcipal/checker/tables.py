@@ -57,6 +57,14 @@ class Source:
                 yield block.tocsr() if sp.issparse(block) else block
 
 
+def _check_pointers(X: Any) -> None:
+    """Refuse pointers that are out of order, or beyond the entries: SciPy would follow them."""
+    places = X.indptr
+    rising = places.size and places[0] == 0 and bool((places[1:] >= places[:-1]).all())
+    if not rising or int(places[-1]) > min(X.indices.size, X.data.size):
+        raise ValueError("X is a broken sparse matrix: its index pointers do not increase from 0")
+
+
 def _lasting(part: Any) -> Any:
     """Return rows that stay as they are when an array that a function gave is filled again."""
     return part if sp.issparse(part) else np.array(part)
@@ -74,6 +82,8 @@ def matrix_of(X: Any, *, gaps: bool = False) -> Any:
     X = X if type(X) is np.ndarray else contents(X, gaps)
     plain("X", X)
     if sp.issparse(X):
+        if X.format in ("csr", "csc"):
+            _check_pointers(X)
         X = sp.csc_array(X, copy=True)
         X.sum_duplicates()
         X.data = doubles("X", X.data)

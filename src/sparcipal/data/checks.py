@@ -52,6 +52,18 @@ def other_ways_out(remedy: str) -> Iterator[None]:
         raise ValueError(_ANY_WAYS_OUT.sub(lambda _: remedy, str(error))) from error
 
 
+class Broken(ValueError):
+    """The arrays of a sparse matrix are not those of any."""
+
+
+def broken(what: object) -> Broken:
+    return Broken(f"X is a broken sparse matrix: {what}; build it again")
+
+
+class Damaged(ValueError):
+    """What the cache held of a source cannot be used, and is gone: it can be read again."""
+
+
 class NotFinite(ValueError):
     """Entries that are NaN or infinite, counted; what is found in further rows can be added.
 
@@ -137,16 +149,18 @@ def check_sparse(X: Any, names: tuple[str, ...] | None) -> Any:
     check_shape(X)
     _check_dtype(X.dtype)
     container = sp.csc_array if X.format == "csc" else sp.csr_array
+    if X.format in ("csc", "csr"):  # SciPy shortens the others to where the pointers end
+        check_pointers(X.indptr, X.indices, X.data)
     # SciPy would copy 32-bit indices that have 64-bit pointers, as those of large files do.
     mixed = type(X) is container and X.indices.dtype != X.indptr.dtype
     X = X if mixed else container(X)
     try:
         if mixed:
-            _check_pointers(X.indptr, X.indices, X.data, X.shape[X.format == "csr"])
+            _check_indices(X, X.shape[X.format == "csr"])
         else:
             X.check_format(full_check=True)
     except ValueError as error:
-        raise ValueError(f"X is a broken sparse matrix: {error}; build it again") from error
+        raise broken(error) from error
     # SciPy sums entries that are stored twice in their own type, and would do it in the caller's
     # arrays when it is asked for the largest ones of columns.
     summed = X.format == "csc" or X.dtype.itemsize < 8
@@ -168,14 +182,25 @@ def check_sparse(X: Any, names: tuple[str, ...] | None) -> Any:
     return X
 
 
-def _check_pointers(indptr: Any, indices: Any, data: Any, width: int) -> None:
-    """Make the checks of SciPy's `check_format(full_check=True)`, in blocks."""
-    if indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
-        raise ValueError("indices are not integers")
-    if indptr[0] != 0 or (np.diff(indptr) < 0).any():
-        raise ValueError("index pointers do not increase from 0")
-    if not int(indptr[-1]) == indices.size == data.size:
-        raise ValueError(f"{indices.size} indices and {data.size} entries for {indptr[-1]} places")
+def check_pointers(indptr: Any, indices: Any, data: Any) -> None:
+    """Refuse pointers that compiled code must not follow: out of order, or beyond the entries."""
+    kinds = {array.dtype.kind for array in (indptr, indices)}
+    if not kinds <= {"i", "u"} or not indptr.ndim == indices.ndim == data.ndim == 1:
+        raise broken("indices are not integers")
+    if not indptr.size or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
+        raise broken("index pointers do not increase from 0")
+    if int(indptr[-1]) > min(indices.size, data.size):
+        same = "" if indices.size == data.size else ", which should have the same size,"
+        raise broken(
+            f"{indices.size} indices and {data.size} entries{same} for {indptr[-1]} places"
+        )
+
+
+def _check_indices(X: Any, width: int) -> None:
+    """Make these checks of SciPy's `check_format(full_check=True)` in blocks."""
+    indices = X.indices
+    if not int(X.indptr[-1]) == indices.size == X.data.size:
+        raise ValueError(f"{indices.size} indices and {X.data.size} entries for {X.nnz} places")
     for start in range(0, indices.size, BLOCK):
         part = indices[start : start + BLOCK]
         if int(part.min()) < 0 or int(part.max()) >= width:

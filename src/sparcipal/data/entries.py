@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .checks import check_pointers
+
 DIGIT = 60  # bits per word of a saved integer
 WORD = 2**62  # sums below this fit an int64, with room for one more addition
 
@@ -16,6 +18,8 @@ def summable(
 ) -> tuple[Any, np.ndarray | None]:
     """Return a block as ndarray or canonical CSR, with its positive weights."""
     if sp.issparse(block):
+        if block.format in ("csr", "csc"):
+            check_pointers(block.indptr, block.indices, block.data)
         block = block if isinstance(block, sp.csr_array) else sp.csr_array(block)
         if not block.has_canonical_format:
             block = block.copy()

@@ -21,6 +21,7 @@ from ..problem.constraints import Columns
 from ..problem.covariance import Covariance, covariance_of
 from ..problem.monitor import Monitor, Progress, reporter
 from ..problem.parameters import Complaints
+from .checks import Broken, Damaged
 from .columns import OPTIONS, Wanted
 from .frames import from_frame, is_frame
 from .missing import Gaps, for_new_samples, without_gaps
@@ -403,6 +404,13 @@ class Reading:
 
 def read_table(source: Any, how: Reading = Reading(), *, like: Any = None, **options: Any) -> Table:
     """Do what `read` does without its warning: the notes of the table say the same."""
+    try:
+        return _read_once(source, how, like, options)
+    except Damaged:  # what the cache held, which is gone now
+        return _read_once(source, how, like, options)
+
+
+def _read_once(source: Any, how: Reading, like: Any, options: dict[str, Any]) -> Table:
     names = None if how.feature_names is None else _names(how.feature_names)
     field: dict[str, Any] = {}  # where the texts of `like` were, for files that have fields
     if like is not None:
@@ -445,7 +453,11 @@ def read_table(source: Any, how: Reading = Reading(), *, like: Any = None, **opt
         found.notes,
         found.texts,
     )
-    return replace(made, notes=_noted(made))._check_but_for_gaps()
+    try:
+        return replace(made, notes=_noted(made))._check_but_for_gaps()
+    except Broken as error:
+        entry = found.cache_entry
+        raise error if entry is None else entry.damaged(error) from error
 
 
 def _counted_like(like: Any) -> tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]:

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from ..numerics import margins
 from ..problem import parameters
+from .checks import broken
 from .entries import WORD, largest_magnitude, number, signed, stored, summable, words
 from .products import Gram, check_exact, column_numbers
 
@@ -135,10 +136,7 @@ class Moments:
         data = signed(block.data)
         bad = add_entries(block.indices, data, table, kind(1))
         if bad >= 0:
-            raise ValueError(
-                f"X is a broken sparse matrix: column index {block.indices[bad]} is not in "
-                f"0..{self.n_features - 1}; build it again"
-            )
+            raise broken(f"column index {block.indices[bad]} is not in 0..{self.n_features - 1}")
         self.sums, self.squares = table[:, 0].copy(), table[:, 1].copy()
         stored = table[:, 4] > 0
         self.low[stored], self.high[stored] = table[stored, 2], table[stored, 3]

@@ -143,7 +143,77 @@ def test_damaged_entries_are_made_again(tmp_path, corpus):
         with pytest.warns(RuntimeWarning, match="damaged .* made again"):
             same(read(path, cache=tmp_path / "kept"), X)
     (entry / f"moments-{X.shape[1]}.npz").write_bytes(b"nonsense")
-    same(read(path, cache=tmp_path / "kept"), X)
+    with pytest.warns(RuntimeWarning, match=r"moments-50.npz: .*damaged .*`sparcipal cache clear`"):
+        same(read(path, cache=tmp_path / "kept"), X)
+
+
+def no_tail(a):
+    a[-25:] = 0
+
+
+def beyond(a):
+    a[100] = 10**6
+
+
+def fall(a):
+    a[100], a[101] = a[101] + 1, a[100]
+
+
+@pytest.mark.parametrize("limit", [1, 10**9])
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [("indptr", no_tail), ("indptr", beyond), ("indptr", fall), ("indices", beyond)],
+)
+def test_arrays_of_the_size_that_make_no_matrix_are_made_again(
+    name, change, limit, tmp_path, corpus
+):
+    path, X = corpus
+    whole = sparse_pca(read(path, cache=tmp_path / "kept"), n_nonzero_coefs=2, memory_limit=limit)
+    for with_moments in (True, False):
+        entry = read(path, cache=tmp_path / "kept").cache_entry.folder
+        array = np.load(entry / f"{name}.npy")
+        change(array)
+        np.save(entry / f"{name}.npy", array)
+        if not with_moments:  # which are counted before the indices are checked
+            (entry / f"moments-{X.shape[1]}.npz").unlink()
+        with pytest.warns(RuntimeWarning, match=r"kept.*: the cache entry is damaged .*made again"):
+            table = read(path, cache=tmp_path / "kept")
+        same(table, X)
+        again = sparse_pca(table, n_nonzero_coefs=2, memory_limit=limit)
+        assert (again.value, again.bound) == (whole.value, whole.bound)
+
+
+def test_a_damaged_entry_of_a_table_is_made_again(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("a,b\n" + "1,2\n3,5\n" * 50)
+    for name in ("names.json", "X.npy"):
+        entry = read(path, cache=tmp_path / "kept").cache_entry.folder
+        raw = (entry / name).read_bytes()
+        (entry / name).write_bytes(raw[:20].replace(b"{", b"[") + b" " * (len(raw) - 20))
+        with pytest.warns(RuntimeWarning, match="the cache entry is damaged .* made again"):
+            assert read(path, cache=tmp_path / "kept").feature_names == ("a", "b")
+
+
+@pytest.mark.parametrize("scale", [False, True])
+def test_results_in_the_cache_that_hold_something_else_are_summed_again(tmp_path, corpus, scale):
+    path, _ = corpus
+    asked = {"n_nonzero_coefs": 3, "memory_limit": 1, "scale": scale}
+    first = sparse_pca(read(path, cache=tmp_path / "kept"), **asked)
+    results = sorted((tmp_path / "kept").rglob("*.npz"))
+    assert {found.name.split("-")[0] for found in results} >= {"moments", "products"}
+    for result in results:
+        with np.load(result) as found:
+            kept = dict(found)
+        for name in set(kept) - {"digest"}:
+            for array in (kept[name] * 2, kept[name][:-1], kept[name].astype("U9")):
+                if array.tobytes() == kept[name].tobytes():  # no number, or nothing
+                    continue
+                np.savez(result, **{**kept, name: array})
+                with pytest.warns(RuntimeWarning, match=f"{result.name}: .*damaged .*cache clear"):
+                    again = sparse_pca(read(path, cache=tmp_path / "kept"), **asked)
+                assert (again.value, again.bound) == (first.value, first.bound)
+        np.savez(result, **{name: kept[name] for name in kept if name != "digest"})
+        sparse_pca(read(path, cache=tmp_path / "kept"), **asked)  # of an earlier version: not there
 
 
 def test_cache_keeps_nothing_of_a_faulty_file(tmp_path, corpus, monkeypatch):

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from ..checks import Broken
 from ..moments import Moments
 from ..rows import MatrixRows
 from ..table import Table
@@ -83,7 +84,12 @@ def _counts(source: Source) -> tuple[Any, bool, Entry | None]:
     cache: Cache | None = source.cache
     entry = None if cache is None else cache.find(source, NAME)
     if entry is not None:
-        return assemble(entry.array, entry.facts), entry.facts["header"], entry
+        try:
+            return assemble(entry.array, entry.facts), entry.facts["header"], entry
+        except MemoryError:
+            raise
+        except Exception as error:  # of many classes, by what is damaged
+            raise entry.damaged(error) from error
     with contextlib.ExitStack() as drafts:
         spill, facts = _parsed(source, drafts)
         entry = spill.keep(source, NAME, facts, {})
@@ -130,7 +136,10 @@ def _moments(matrix: Any, entry: Entry | None) -> Moments | None:
     stored = None if entry is None else entry.load(name)
     if stored is not None:
         return Moments.from_arrays(stored)
-    moments = MatrixRows(Table(matrix)).accumulate(Moments(matrix.shape[1]))
+    try:
+        moments = MatrixRows(Table(matrix)).accumulate(Moments(matrix.shape[1]))
+    except Broken as error:
+        raise error if entry is None else entry.damaged(error) from error
     if entry is not None:
         entry.store(name, moments.arrays())
     return moments

@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 
 from ...problem.parameters import size
+from ..checks import Damaged
 from .bytes import Source, content_of, identity
 
 VARIABLE = "SPARCIPAL_CACHE"
@@ -42,6 +43,7 @@ LARGE = 64 << 20  # bytes of parsed arrays that are cached by default
 VERSION = 3  # of the layout of an entry and of what the readers make of a source
 FRESH = 2.0  # seconds in which a file may change without a change of its time stamps
 FORGOTTEN = 2 * 86400.0  # seconds after which a draft of another machine is taken for abandoned
+DIGEST = "digest"  # the name of a check sum beside arrays that are stored
 HEADER = 128  # bytes before the entries of a .npy file
 
 
@@ -125,13 +127,8 @@ class Cache:
                 os.utime(path / "entry.json")  # the time when it was used
             self._take_note(source, state, content)
             return entry
-        except (OSError, ValueError, KeyError) as error:
-            warnings.warn(
-                f"{path}: the cache entry is damaged ({error}) and is made again",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-            shutil.rmtree(path, ignore_errors=True)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            _discard(path, error)
             return None
 
     def _content(self, source: Source, state: os.stat_result) -> str | None:
@@ -351,18 +348,41 @@ class Entry:
         """Return a read-only memory map."""
         return _mapped(self.folder, name)
 
+    def damaged(self, error: Exception) -> Damaged:
+        """Remove the entry, with a warning, and return an error to raise: it is of no use."""
+        _discard(self.folder, error)
+        return Damaged(f"{self.folder}: the cache entry is damaged ({error}); read the file again")
+
     def load(self, name: str) -> dict[str, np.ndarray] | None:
-        """Return the arrays stored under a name; None when there are none."""
+        """Return the arrays stored under a name; None when there are none. What is damaged is
+        removed, with a warning."""
+        path = self.folder / f"{name}.npz"
         try:
-            with np.load(self.folder / f"{name}.npz", allow_pickle=False) as stored:
-                return {key: stored[key] for key in stored.files}
-        except Exception:  # of many classes when the file is damaged; it is then made again
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+                arrays = {key: stored[key] for key in stored.files}
+            if (digest := arrays.pop(DIGEST, None)) is None:
+                return None  # stored by an earlier version
+            if not np.array_equal(digest, self._digest(name, arrays)):
+                raise ValueError("it holds other numbers than were stored")
+            return arrays
+        except OSError:
             return None
+        except Exception as error:  # of many classes when the file is damaged
+            _discard(path, error)
+            return None
+
+    def _digest(self, name: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
+        """Return a check sum of arrays, of what they are, and of this entry."""
+        found = hashlib.blake2b(f"{self.folder.name}\n{name}".encode(), digest_size=16)
+        for key, array in sorted(arrays.items()):
+            found.update(f"\n{key} {array.dtype.str} {array.shape}\n".encode())
+            found.update(np.ascontiguousarray(array).data.cast("B") if array.size else b"")
+        return np.frombuffer(found.digest(), dtype=np.uint8)
 
     def store(self, name: str, arrays: dict[str, np.ndarray]) -> None:
         """Store arrays under a name; when that fails a warning says so."""
         buffer = io.BytesIO()
-        np.savez(buffer, **arrays)  # type: ignore[arg-type]
+        np.savez(buffer, **arrays, **{DIGEST: self._digest(name, arrays)})  # type: ignore[arg-type]
         try:
             _replace(self.folder / f"{name}.npz", buffer.getbuffer())
         except OSError as error:
@@ -384,6 +404,16 @@ class Entry:
 def _mapped(folder: Path, name: str) -> np.ndarray:
     found: np.ndarray = np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
     return found
+
+
+def _discard(path: Path, error: Exception) -> None:
+    """Remove an entry, or a file in it, that cannot be used."""
+    told = f"the cache entry is damaged ({error}) and is made again"
+    told = f"{path}: {told}; `sparcipal cache clear` removes all others, too"
+    warnings.warn(told, RuntimeWarning, stacklevel=2)
+    shutil.rmtree(path, ignore_errors=True)  # a folder
+    with contextlib.suppress(OSError):
+        path.unlink()
 
 
 def warn_not_cached(folder: Path, error: OSError) -> None:

@@ -91,11 +91,16 @@ def _made(spill: Spill, source: Source, facts: dict[str, Any], names: dict[str, 
 
 
 def _from_entry(entry: Entry) -> Parsed:
-    names = json.loads((entry.folder / "names.json").read_bytes())
-    found: dict[str, Any] = {
-        key: tuple(some) if isinstance(some, list) else some for key, some in names.items()
-    }
-    return _with_arrays(Parsed(assemble(entry.array, entry.facts), **found, cache_entry=entry))
+    try:
+        names = json.loads((entry.folder / "names.json").read_bytes())
+        found: dict[str, Any] = {
+            key: tuple(some) if isinstance(some, list) else some for key, some in names.items()
+        }
+        return _with_arrays(Parsed(assemble(entry.array, entry.facts), **found, cache_entry=entry))
+    except MemoryError:
+        raise
+    except Exception as error:  # of many classes, by what is damaged
+        raise entry.damaged(error) from error
 
 
 def _with_arrays(parsed: Parsed) -> Parsed:

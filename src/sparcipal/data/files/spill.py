@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..checks import check_pointers
 from .bytes import Source
 from .cache import Column, Draft, Entry, warn_not_cached
 from .reader import Columns, Names, NotInBlocks, Parsed
@@ -268,12 +269,20 @@ def pointers(lengths: np.ndarray) -> np.ndarray:
 
 
 def assemble(array: Callable[[str], np.ndarray], facts: dict[str, Any]) -> Any:
-    """Return the matrix on arrays that were spilled, which are not copied."""
+    """Return the matrix on arrays that were spilled, which are not copied; ValueError where they
+    make none."""
+    shape = tuple(facts["shape"])
     if not facts["sparse"]:
-        return array("X")
+        X = array("X")
+        if X.shape != shape:
+            raise ValueError(f"the array has shape {X.shape}, not {shape}")
+        return X
     data, indices, indptr = array("data"), array("indices"), np.array(array("indptr"))
+    check_pointers(indptr, indices, data)
+    if indptr.shape != (shape[0] + 1,) or not int(indptr[-1]) == indices.size == data.size:
+        raise ValueError(f"the pointers are not those of {shape[0]} rows of {data.size} entries")
     # Assigned, as the constructor would copy arrays of some types into memory.
-    matrix = sp.csr_array(tuple(facts["shape"]), dtype=data.dtype)
+    matrix = sp.csr_array(shape, dtype=data.dtype)
     small = indices.dtype == np.int32 and indptr[-1] <= np.iinfo(np.int32).max
     matrix.data, matrix.indices = data, indices
     matrix.indptr = indptr.astype(np.int32) if small else indptr
