@@ -16,11 +16,12 @@ from .bounds.joint import prove_better
 from .bounds.proved import Proved
 from .bounds.strategy import prove
 from .data.explained import predicting
+from .data.facts import Data
 from .data.inputs import Input, resolved
 from .data.notes import tell
 from .data.passes import MEMORY_LIMIT
 from .data.scores import filling
-from .data.searched import Data, Searched
+from .data.searched import Searched
 from .numerics.threads import one_blas_thread
 from .problem.components import check_uncorrelated, redundancy, refit, variances
 from .problem.constraints import Columns, check_anchors, check_left
@@ -201,7 +202,6 @@ def fitted(given: Input, settings: Settings, monitor: Monitor, *, aloud: bool = 
     limits = settings.question(columns)
     sizes, total, asked = limits.sizes, limits.total, limits.constraints
     searched = Searched(given, settings.center, settings.scale, settings.memory_limit, monitor)
-    options = settings.options(monitor)
 
     def question(data: Data) -> Problem:
         whole = Problem(
@@ -237,6 +237,7 @@ def fitted(given: Input, settings: Settings, monitor: Monitor, *, aloud: bool = 
     plain = settings.supports == "disjoint" and (settings.objective or "sum") == "sum"
     rough = len(sizes) > 1 and settings.certify == "fast"
     searched.begin(needed, asked, rough=rough, apart=plain)
+    options = settings.options(monitor, searched.room(settings.memory_limit))
     if aloud:
         remark = settings.remark(sizes)
         tell((*([remark] if remark else []), *searched.on_constants))

@@ -22,10 +22,11 @@ import numpy as np
 
 from .bounds.neighbour import neighbour_bound
 from .bounds.strategy import WHOLE
+from .data.facts import Data
 from .data.inputs import resolved
 from .data.notes import tell
 from .data.passes import MEMORY_LIMIT
-from .data.searched import Data, Searched
+from .data.searched import Searched
 from .fit import remarked, result_of, solve
 from .numerics.threads import one_blas_thread
 from .problem.constraints import Columns, Constraints, check_anchors
@@ -213,7 +214,8 @@ def path_among(
     needed = sizes[-1] if settings.supports == "common" else k * sizes[-1]
     searched.begin(needed, asked)
     _check_kept(searched.data, needed if settings.disjoint else max(sizes[-1], k))
-    steps = _Steps(settings, settings.options(monitor), asked, columns, thorough)
+    options = settings.options(monitor, searched.room(settings.memory_limit))
+    steps = _Steps(settings, options, asked, columns, thorough)
     results: list[Result] = []
     before: Answer | None = None
     for s, last, after in zip(sizes, [0, *sizes], [*sizes[1:], np.inf]):

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from .bounds.dropped import ROUGH, Kept, Widened, narrowed, widened
-from .data.searched import Data, Known, Searched
+from .data.facts import Data
+from .data.searched import Known, Searched
 from .problem.components import variances
 from .problem.monitor import Aside, Monitor, Partial
 from .problem.problem import Component, Options, Problem

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from .data.facts import Data
 from .data.inputs import Door
 from .data.missing import RULES
-from .data.passes import MEMORY_LIMIT, SQUARES, memory_bytes
-from .data.searched import Data
+from .data.passes import BESIDE, MEMORY_LIMIT, memory_bytes
 from .keywords import (
     count,
     count_of_lists,
@@ -189,15 +189,15 @@ class Settings:
         asked = question or (lambda columns, n_samples: self.question(columns))
         return Door(self.memory_limit, monitor, self.missing, check, asked)
 
-    def options(self, monitor: Monitor) -> Options:
-        """Return what every search method takes."""
+    def options(self, monitor: Monitor, room: float | None = None) -> Options:
+        """Return what every search method takes; `room` is left for proofs, if that is known."""
         return Options(
             rank=self.rank,
             seed=self.random_state,
             n_jobs=self.n_jobs or 1,
             tol=self.tol,
             max_nodes=self.max_nodes,
-            room=self.memory_limit * (SQUARES - 1) / SQUARES,  # beside the covariance
+            room=self.memory_limit * BESIDE if room is None else room,
             monitor=monitor,
         )
 

@@ -106,11 +106,12 @@ def test_datasets_are_read_as_pyarrow_scans_them(tmp_path):
 
 
 def test_rows_that_are_counted_are_not_held_beyond_half_of_the_limit(tmp_path):
-    """A table and its centred copy must fit: below that limit blocks are summed as they come."""
-    rows = as_rows(chunked(tmp_path))
-    assert rows.gathered(2 * X.nbytes - 1) is None
+    """A table, its centred copy and its covariance must fit: below that limit blocks are summed as
+    they come."""
+    rows, needed = as_rows(chunked(tmp_path)), 2 * X.nbytes + 8 * X.shape[1] ** 2
+    assert rows.gathered(needed - 1) is None
     assert rows.moments is None  # no pass was needed to know it
-    np.testing.assert_array_equal(rows.gathered(2 * X.nbytes).X, X)
+    np.testing.assert_array_equal(rows.gathered(needed).X, X)
 
 
 @pytest.mark.parametrize("limit", [1 << 20, 1000])

@@ -12,6 +12,7 @@ import numpy as np
 from ..numerics.margins import SAFETY
 from ..problem.components import refit, variances
 from ..problem.constraints import Constraints
+from ..problem.covariance import DENSE_LIMIT
 from ..problem.monitor import Aside, Meter
 from ..problem.problem import Component, Options, Problem
 from ..problem.result import Bound
@@ -43,8 +44,10 @@ WHOLE = 400
 # the latter may take; up to SKETCHED samples it comes first.
 WIDE = 0.02
 SKETCHED = 7
+HARDLY = 0.5  # gap above which hardly anything is proved of one component
 ROOT_ONLY = 0.1  # of the work of a tree, which is hardly more than its root
 CONES = {"fast": 20_000, "full": 200_000}
+SKETCHES, COVERS = 4, 6  # matrices that they hold, of the size of the covariance and of the table
 NEARLY = 0.8  # of its work, what must be left for the low-rank bound
 
 
@@ -148,7 +151,9 @@ def _where_wide(
     """Where the gap is wide, add the ellipsoid or low-rank bound if it is better."""
     value = float(variances(problem, proved.components).sum())
     lowest, best = min(bound.value for bound in proved.bounds), None
-    order = (_low_rank, _ellipsoid) if _sketched(problem) else (_ellipsoid, _low_rank)
+    order = [_low_rank, _ellipsoid] if _sketched(problem) else [_ellipsoid, _low_rank]
+    if problem.k == 1 and problem.total is None and not problem.include:
+        order.append(_ky_fan)
     for attempt in order:
         if attempt is done:
             continue
@@ -168,7 +173,8 @@ def _sketched(problem: Problem) -> bool:
 
 
 def _ellipsoid(problem: Problem, proved: Proved, options: Options, certify: str) -> Bound | None:
-    if problem.total is not None:
+    size = 8.0 * (problem.covariance.n_samples or 0) * problem.covariance.n_features
+    if problem.total is not None or COVERS * size > options.room:
         return None
     value, known = proved.value(problem), min(bound.value for bound in proved.bounds)
     # a bound before the core is worth its time if it is lower than the level aimed at there
@@ -180,10 +186,26 @@ def _ellipsoid(problem: Problem, proved: Proved, options: Options, certify: str)
     return ellipsoid_bound(problem, proved.components, options, certify, below, most)
 
 
+def _ky_fan(problem: Problem, proved: Proved, options: Options, certify: str) -> Bound | None:
+    """Bound one component as several are, with the rows of all features that stand in the way: for
+    tables of thousands of features that are alike, of which no core is small enough."""
+    value = proved.value(problem)
+    if min(bound.value for bound in proved.bounds) <= value * (1 + HARDLY):
+        return None
+    supports = [component.support for component in proved.components]
+    question = JointQuestion(
+        problem.covariance, problem.cardinalities, supports, value,
+        nonnegative=problem.nonnegative, tol=options.tol, room=options.room,
+    )  # fmt: skip
+    return kyfan_bound(question, effort="rough", monitor=options.monitor)
+
+
 def _low_rank(problem: Problem, proved: Proved, options: Options, certify: str) -> Bound | None:
     known = min(bound.value for bound in proved.bounds)
     work = low_rank_work(problem.covariance.n_features)
-    if NEARLY * work > options.meter.left:
+    p = problem.covariance.n_features
+    formed = SKETCHES * 8.0 * p**2 if p <= DENSE_LIMIT else 0.0
+    if NEARLY * work > options.meter.left or formed > options.room:
         return None
     options.meter.spend(work)
     return low_rank_bound(problem, options, max_cones=CONES[certify], known=known)

@@ -229,19 +229,17 @@ class Strata:
         s, cov, near = self.s, self.cov, self._near
         assert near is not None
         self._formed[rows] = True
-        chosen = near[rows]
         far = np.setdiff1d(self.outside, near) if self.trusted else self.outside[:0]
         beside = near if self.trusted else self.outside
-        self.work += cov.forming(chosen, beside) + 10.0 * chosen.size * beside.size
+        self.work += cov.forming(near[rows], beside) + 10.0 * rows.size * beside.size
         top = np.sort(np.sqrt(self.variance[far]))[::-1][: s - 1]
         step = max(1, ENTRIES // max(1, beside.size))
-        for start in range(0, chosen.size, step):
-            some = chosen[start : start + step]
-            among = magnitudes(cov.submatrix(some, beside), self.nonnegative)
-            among[np.arange(some.size), np.searchsorted(beside, some)] = 0.0
-            root = np.sqrt(self.variance[some])[:, None]
-            largest = np.hstack([row_tops(among, s - 1), root * top])
-            self.others[rows[start : start + step]] = prefix_sums(largest, s)
+        for some in (rows[start : start + step] for start in range(0, rows.size, step)):
+            chosen = near[some]
+            among = magnitudes(cov.submatrix(chosen, beside), self.nonnegative)
+            among[np.arange(some.size), np.searchsorted(beside, chosen)] = 0.0
+            tops = [row_tops(among, s - 1), np.sqrt(self.variance[chosen])[:, None] * top]
+            self.others[some] = prefix_sums(np.hstack(tops), s)
 
     def _form_where_close(self, t: float, scales: dict[int, float]) -> None:
         """Form the covariances of features that variances do not put well below the level."""

@@ -24,11 +24,11 @@ from scipy.linalg import pinvh
 
 from ..problem.problem import Component
 from ..problem.result import Result
+from .facts import Data
 from .inputs import Input
 from .moments import Moments
 from .rows import A, Rows
 from .scores import Scorer
-from .searched import Data
 from .table import Table
 
 ROWS = 1 << 14  # rows of a table that are scored together

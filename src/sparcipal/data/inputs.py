@@ -27,7 +27,7 @@ from .frames import from_frame, is_frame
 from .missing import Gaps, for_new_samples, without_gaps
 from .notes import on_codes, tell
 from .passes import MEMORY_LIMIT, memory_bytes, watch_moments
-from .rows import MatrixRows, Rows, memory_map, quicker_in_passes, working_bytes
+from .rows import MatrixRows, Rows, fits_memory, memory_map, quicker_in_passes, working_bytes
 from .screening import Screened
 from .sources import as_rows, followable, in_blocks, is_lazy, listed_blocks
 from .sums import Sums
@@ -259,7 +259,7 @@ def _checked(
         table = _shown(untangled(X), feature_names, door)
         weights = door.weights(sample_weight, table.shape[0])
         table = table._check_but_for_gaps() if door.gaps else table._check()
-        if working_bytes(table.X) <= door.memory_limit and not quicker_in_passes(table.X):
+        if fits_memory(table.X, door.memory_limit) and not quicker_in_passes(table.X):
             return table, weights
         return _weighted(MatrixRows(table), weights), None
     rows = as_rows(X, feature_names, gaps=door.gaps)

@@ -30,6 +30,7 @@ LITTLE = 0.05
 FLAT = 0.5  # share of the largest variances above which so many say nothing
 CLOSE = 1.5  # times as many must fit: for a few more, search and proof are not repeated
 SQUARES = 5  # matrices of the size of the covariance that the stages hold at once
+BESIDE = (SQUARES - 1) / SQUARES  # of the memory limit, what is left beside the covariance
 
 
 def memory_bytes(memory_limit: Any) -> int:

@@ -19,11 +19,12 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
+from ..problem.covariance import DENSE_LIMIT
 from ..problem.monitor import Monitor
 from .arrow import Batches, plain_batch
 from .checks import NotFinite
 from .columns import Column, Wanted
-from .frames import Part, from_frame, is_frame, part_of
+from .frames import EVERYTHING, Part, from_frame, is_frame, part_of
 from .layout import Layout, known_columns
 from .moments import Moments
 from .table import Table, checked_names, stacked, table_of, untangled
@@ -101,6 +102,7 @@ class Rows(ABC):
         self.moments: Moments | None = None  # of these rows with these weights, once counted
         self.cache_entry: Any = None  # where results of a pass are stored
         self.notes: tuple[str, ...] = ()  # what was set aside, in sentences
+        self.memory_limit = sys.maxsize  # bytes that a pass may take here
         # gives an error about missing entries the remedy that can be followed for these rows
         self.advise: Callable[[ValueError], ValueError] | None = None
 
@@ -130,7 +132,8 @@ class Rows(ABC):
         return self.moments
 
     def gathered(self, limit: int, watch: Watch | None = None) -> Table | None:
-        """Return all rows if they, and a copy of them, take at most `limit` bytes; otherwise None.
+        """Return all rows if they, a copy of them and their covariance take at most `limit` bytes;
+        otherwise None.
 
         They are copied when they are put together, and when they are centred. Rows of unknown size
         are read. Once they are too many, the blocks held are counted and dropped, and the same pass
@@ -138,14 +141,14 @@ class Rows(ABC):
         """
         size = self.nbytes(watch)
         if size is not None:
-            return self.gather() if 2 * size <= limit else None
+            return self.gather() if 2 * size + self._formed <= limit else None
         held: deque[Any] = deque()
         rows = total = 0
         reading = self.blocks()
         for block in reading:
             held.append(self.lasting(block))
             rows, total = rows + block.shape[0], total + working_bytes(block)
-            if 2 * total > limit:
+            if 2 * total + self._formed > limit:
                 gathered = (held.popleft() for _ in range(len(held)))  # frees counted blocks
                 blocks = itertools.chain(gathered, reading)
                 self.moments = self._summed(Moments(self.n_features), blocks, watch)
@@ -153,6 +156,10 @@ class Rows(ABC):
             if watch is not None:
                 watch(rows, self.n_samples)
         return stacked(held, self.feature_names)
+
+    @property
+    def _formed(self) -> int:
+        return formed_bytes(self.n_features)
 
     def _summed(self, empty: A, blocks: Iterable[Any], watch: Watch | None) -> A:
         total = empty.copy_empty()
@@ -192,6 +199,11 @@ class Rows(ABC):
         """Return the same rows, each with its weight; moments without weights are forgotten."""
         self.sample_weight = np.asarray(sample_weight, dtype=np.float64)
         self.moments = None
+        return self
+
+    def within(self, memory_limit: int) -> Self:
+        """Return the same rows, of which passes take about so many bytes at most."""
+        self.memory_limit = memory_limit
         return self
 
     def named(self, feature_names: Iterable[str]) -> Self:
@@ -266,11 +278,18 @@ class CalledRows(Rows):
     """A function that returns an iterator over blocks of rows, called once per pass.
 
     The first block, which says how many features there are, is read at once; the first pass goes on
-    from there. With `gaps` entries may be missing.
+    from there. With `gaps` entries may be missing. A block may be the caller's own array, which is
+    filled again for the next one. `wanted` is what is asked of the columns of frames.
     """
 
-    def __init__(self, call: Callable[[], Iterable[Any]], *, gaps: bool = False) -> None:
-        self._call, self._gaps = call, gaps
+    def __init__(
+        self,
+        call: Callable[[], Iterable[Any]],
+        *,
+        gaps: bool = False,
+        wanted: Wanted = EVERYTHING,
+    ) -> None:
+        self._call, self._gaps, self._wanted = call, gaps, wanted
         self._layout: Layout | None = None  # the columns of all blocks, by the first one
         tables = self._tables()
         first = next(tables, None)
@@ -325,7 +344,7 @@ class CalledRows(Rows):
         wrong: NotFinite | None = None  # which is counted to the end
         for number, block in enumerate(blocks):
             try:
-                table = block_table(block, self._layout, self._gaps, known)
+                table = block_table(block, self._layout, self._gaps, known, self._wanted)
             except NotFinite as error:
                 found = error.below(start)
                 if wrong is not None and found.absent.size != wrong.absent.size:
@@ -349,10 +368,17 @@ class CalledRows(Rows):
             raise wrong.among(start)
 
     def _note_layout(self, block: Any, count: int, names: Any, known: dict[str, Column]) -> None:
-        if self._layout is None:
+        if self._layout is None and self._wanted != EVERYTHING:
+            self._layout = Layout(count, names)  # the other columns may hold anything
+        elif self._layout is None:
             self._layout = Layout.of(block, count, names, known)
 
     def blocks(self) -> Iterator[Any]:
+        for table in self.tables():
+            yield table.X.tocsr() if sp.issparse(table.X) else table.X
+
+    def tables(self) -> Iterator[Table]:
+        """Yield the blocks with what is beside their features."""
         tables, self._begun = self._begun or self._tables(), None
         for number, table in enumerate(tables):
             if table.shape[1] != self.n_features:
@@ -365,7 +391,7 @@ class CalledRows(Rows):
                     f"block {number} has other feature names than the first one; all blocks must "
                     "have the same columns"
                 )
-            yield table.X.tocsr() if sp.issparse(table.X) else table.X
+            yield table
 
 
 def _has_rows(block: Any) -> bool:
@@ -378,19 +404,20 @@ def block_table(
     layout: Layout | None,
     gaps: bool = False,
     known: Mapping[str, Column] | None = None,
+    wanted: Wanted = EVERYTHING,
 ) -> Table:
     """Return a block of rows as a checked Table; of a frame the columns that the first block had.
 
     One block does not tell whether a column holds text as well as another does, nor whether it is
     empty or holds identifiers: that is `known`.
     """
-    wanted = Wanted(index=False, known=known or {})
+    wanted = replace(wanted, known=known or {})
     if not is_frame(block):
         table = untangled(block)
     else:
         if layout is not None and layout.names is not None:
             layout.check(block)
-            wanted = replace(wanted, columns=layout.names)
+            wanted = replace(wanted, columns=layout.names, drop=())
         table = table_of(from_frame(block, wanted))
     return table._check_but_for_gaps() if gaps else table._check()
 
@@ -403,6 +430,18 @@ def memory_map(X: Any) -> np.memmap | None:
             return array
         array = array.base
     return None
+
+
+def formed_bytes(n_features: int) -> int:
+    """Return the bytes of the covariance of a table in memory, where it is formed."""
+    return 8 * n_features**2 if n_features <= DENSE_LIMIT else 0
+
+
+def fits_memory(X: Any, memory_limit: int) -> bool:
+    """Return whether a table can be searched in memory: it is copied to be centred, and proofs take
+    about as much again."""
+    twice = 1 if sp.issparse(X) else 2  # what a sparse one works with counts twice already
+    return twice * working_bytes(X) + formed_bytes(X.shape[1]) <= memory_limit
 
 
 def working_bytes(X: Any) -> int:

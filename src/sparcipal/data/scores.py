@@ -13,7 +13,7 @@ from .notes import listed, tell
 if TYPE_CHECKING:
     from ..problem.problem import Component
     from ..problem.result import Result
-    from .searched import Data
+    from .facts import Data
 
 RULES_WITH_SCORES = "missing='mean', missing='rows' or missing='pairwise'"
 BLOCK = 1 << 22  # entries of the used columns of a dense array that are worked on together

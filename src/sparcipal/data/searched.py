@@ -4,31 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..numerics import margins
-from ..numerics.margins import TINY
 from ..problem.components import least_loss
 from ..problem.constraints import Constraints
-from ..problem.covariance import (
-    MOSTLY_MEAN,
-    Covariance,
-    Doubt,
-    MatrixCovariance,
-    covariance_of,
-    covariance_of_data,
-)
 from ..problem.monitor import Monitor
 from ..problem.problem import Component
+from .facts import Data, data_of_pairs, data_of_screened, data_of_table, varying
 from .inputs import Input
-from .missing import Gaps, Pairwise, pairwise
 from .notes import joined, on_constants, on_copies, on_trends
-from .passes import FIRST, SQUARES, Stream
-from .rows import MatrixRows, Rows, working_bytes
-from .screening import Screened, Survivors, survivors
+from .passes import BESIDE, FIRST, SQUARES, Stream
+from .rows import MatrixRows, Rows, formed_bytes, working_bytes
+from .screening import Screened
 from .strips import EveryRow
 from .sums import Sums
 from .table import Table
@@ -80,17 +69,17 @@ class Searched:
         if isinstance(source, Rows):
             self._stream = Stream(source, center, scale, memory_limit)
         elif given.gaps is not None and given.gaps.pairs:
-            self._use(_from_pairs(given, center, scale))
+            self._use(data_of_pairs(given, center, scale))
         elif isinstance(source, Table):
             self._held = _Held(given, center, scale, memory_limit)
         elif isinstance(source, Sums):
-            self._use(_from_screened(source.screened(center, scale), names))
+            self._use(data_of_screened(source.screened(center, scale), names))
         elif scale:
             raise ValueError("scale needs the data; pass X instead of covariance")
         elif isinstance(source, Screened):
-            self._use(_from_screened(source, names))
+            self._use(data_of_screened(source, names))
         else:
-            self._use(Data(_checked(source), names))
+            self._use(Data(varying(source), names))
 
     @property
     def data(self) -> Data:
@@ -293,6 +282,12 @@ class Searched:
         """Whether the kept features were chosen by what they covary with."""
         return self._stream is not None and self._stream.looked
 
+    def room(self, memory_limit: int) -> float:
+        """Return the bytes that are left for a proof."""
+        if self._held is None:
+            return memory_limit * BESIDE
+        return float(memory_limit - self._held.nbytes)
+
     @property
     def in_passes(self) -> bool:
         """Whether rows may be read once more."""
@@ -308,7 +303,7 @@ class Searched:
     def _read(self, stream: Stream, count: int, chosen: np.ndarray | None = None) -> None:
         kept = stream.chosen(count) if chosen is None else chosen
         self._screened = stream.screened(kept, self._monitor)
-        data = _from_screened(self._screened, self.given.feature_names, consume=True)
+        data = data_of_screened(self._screened, self.given.feature_names, consume=True)
         self._use(replace(data, gaps=self.given.gaps))
         self._count = count
 
@@ -344,8 +339,15 @@ class _Held:
         work = 0.0 if sp.issparse(table.X) else float(n) * p**2
         return rough and (work > SCREENED or (n >= p and work > 0.0))
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the table once it is centred, and of its covariance where that is formed."""
+        table = self.given.source
+        assert isinstance(table, Table)
+        return working_bytes(table.X) + formed_bytes(table.shape[1])
+
     def data(self) -> Data:
-        return _from_table(self.given, self.center, self.scale)
+        return data_of_table(self.given, self.center, self.scale)
 
     def stream(self) -> Stream:
         table, weights = self.given.source, self.given.sample_weight
@@ -353,145 +355,3 @@ class _Held:
         rows = MatrixRows(table)
         rows = rows if weights is None else rows.weighted(weights)
         return Stream(rows, self.center, self.scale, self.memory_limit)
-
-
-@dataclass(frozen=True)
-class Data:
-    """A covariance, and the facts about its source that a result records."""
-
-    covariance: Covariance
-    feature_names: tuple[str, ...] | None
-    n_samples: int | None = None
-    mean: np.ndarray | None = None
-    scale: np.ndarray | None = None
-    center: bool = False
-    scaled: bool = False
-    weighted: bool = False
-    survivors: Survivors | None = None  # when some features were dropped by their variance
-    gaps: Gaps | None = None  # what was done about missing entries
-    repaired: Pairwise | None = None  # the covariance, when it was made of pairs
-    constant: np.ndarray | None = None  # (p,) the features that do not vary, where that is known
-
-    @cached_property
-    def formed(self) -> Covariance:
-        """Return the covariance, its matrix formed where that pays."""
-        return self.covariance.materialise()
-
-    def part(self, places: np.ndarray) -> Data:
-        """Return the same of some of the kept features, for what is told of an answer: no bound may
-        rest on it, since those left out are not counted as dropped."""
-        assert self.survivors is not None
-        kept = self.survivors
-        covariance = kept.covariance.restrict(places)
-        part = replace(kept, covariance=covariance, kept=kept.kept[places])
-        return replace(self, covariance=covariance, survivors=part)
-
-    def in_memory(self) -> Data:
-        """Return the same data for an answer that came from a table in memory.
-
-        Where rows were read in passes, errors become those of products of whole columns, sparse or
-        dense. These may be larger than those of sums over blocks, but the answer was computed with
-        them, and the checker allows for them.
-        """
-        if self.survivors is None:
-            return self
-        if self.n_samples is None or self.mean is None or self.scale is None:
-            return replace(self, survivors=None)
-        own, spread = self.survivors.covariance, self.scale if self.scaled else 1.0
-        variances = np.maximum(own.diagonal, TINY)
-        moments = 1 + np.square(self.mean / spread) / own.unit / variances
-        moments = np.minimum(moments, 2 * MOSTLY_MEAN)
-        weights = own.diagonal * (moments**2 if self.scaled else moments)
-        error = max(margins.scaled_sparse_products(self.n_samples), own.error_unit)
-        doubt = Doubt(error, np.maximum(weights, own.error_weights))
-        covariance = MatrixCovariance(
-            own.matrix, own.unit, doubt, n_samples=own.n_samples, inert=own.inert
-        )
-        return replace(self, covariance=covariance, survivors=None)
-
-    @property
-    def n_features(self) -> int:
-        dropped = self.survivors
-        return self.covariance.n_features if dropped is None else dropped.n_features
-
-    @property
-    def total_variance(self) -> float:
-        if self.survivors is not None:
-            return self.survivors.total
-        return float(self.covariance.diagonal.sum())
-
-
-def _from_table(given: Input, center: bool, scale: bool) -> Data:
-    table, weights = given.source, given.sample_weight
-    assert isinstance(table, Table)
-    n, _ = table.shape
-    if center and n == 1:
-        raise ValueError(
-            "X has 1 sample, n_samples=1: centring leaves nothing of it; pass at least 2 samples, "
-            "or center=False"
-        )
-    covariance, mean, spread = covariance_of_data(
-        table.X, center=center, scale=scale, sample_weight=weights
-    )
-    weighted = weights is not None
-    return Data(
-        _checked(covariance),
-        given.feature_names,
-        n,
-        mean,
-        spread,
-        center,
-        scale,
-        weighted,
-        gaps=given.gaps,
-        constant=covariance.inert,
-    )
-
-
-def _from_pairs(given: Input, center: bool, scale: bool) -> Data:
-    """Use the covariances of what is there; from here on they are a given matrix."""
-    table, weights = given.source, given.sample_weight
-    assert isinstance(table, Table)
-    found = pairwise(table.X, weights, center, scale, given.feature_names)
-    return Data(
-        _checked(covariance_of(found.matrix)),
-        given.feature_names,
-        table.shape[0],
-        found.mean,
-        found.scale,
-        center,
-        scale,
-        weights is not None,
-        gaps=given.gaps,
-        repaired=found,
-        constant=np.logical_not(found.matrix.any(axis=0)),
-    )
-
-
-def _from_screened(
-    screened: Screened, names: tuple[str, ...] | None, *, consume: bool = False
-) -> Data:
-    """Use the covariance of the kept features; `consume` overwrites `screened.matrix`."""
-    kept = survivors(screened, consume=consume)
-    known = screened.n_samples is not None and screened.mean is not None
-    return Data(
-        _checked(kept.covariance),
-        names,
-        screened.n_samples,
-        screened.mean,
-        np.ones(kept.n_features) if known and screened.scale is None else screened.scale,
-        screened.center,
-        screened.scaled,
-        screened.weighted,
-        kept,
-        constant=screened.constant if known else None,
-    )
-
-
-def _checked(covariance: Covariance) -> Covariance:
-    if covariance.inert.all():
-        raise ValueError(
-            "every feature is constant, so that there is no variance to explain; check X (and "
-            "center)"
-        )
-    return covariance

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from ..bounds.kyfan.certificate import KyFanSplit
+from ..data.facts import Data
 from ..data.inputs import Input, resolved
 from ..data.passes import MEMORY_LIMIT
 from ..data.rows import MatrixRows
-from ..data.searched import Data, Searched
+from ..data.searched import Searched
 from ..data.table import Table
 from ..fit import fitted
 from ..numerics.threads import one_blas_thread

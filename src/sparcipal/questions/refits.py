@@ -15,7 +15,7 @@ from ..bounds.kyfan.certificate import KyFanSplit
 from ..bounds.strategy import WHOLE
 from ..bounds.touch import Touch
 from ..bounds.tree.log import Proof
-from ..data.searched import Data
+from ..data.facts import Data
 from ..fit import result_of, solve
 from ..problem.components import refit_one
 from ..problem.constraints import Constraints

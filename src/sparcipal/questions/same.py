@@ -18,10 +18,10 @@ from ..checker import Budget, verify
 from ..checker.budget import Refused
 from ..checker.result import claimed
 from ..data.checks import other_ways_out
+from ..data.facts import Data
 from ..data.inputs import Input
 from ..data.rows import Rows
 from ..data.samples import aligned
-from ..data.searched import Data
 from ..data.sums import Sums
 from ..data.table import Table
 from ..problem.constraints import Columns
