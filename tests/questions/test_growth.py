@@ -137,6 +137,17 @@ def test_what_cannot_be_updated_is_refused_with_a_remedy():
         update(COUNTS, COUNTS)
 
 
+def test_variances_are_known_as_well_after_many_updates_as_after_one_pass():
+    X = np.random.default_rng(0).standard_normal((2000, 60))
+    sums = Sums.of(X[:20], memory_limit=10_000)
+    for start in range(20, 2000, 20):
+        sums = sums.grown(X[start : start + 20])
+    once = Sums.of(X, memory_limit=10_000)
+    assert sums.moments.errors().max() < 50 * once.moments.errors().max()
+    bounds = [sparse_pca(covariance=s, n_nonzero_coefs=2).bound for s in (sums, once)]
+    assert bounds[0] < 1.2 * bounds[1]  # other features are kept: those that vary most in 20 rows
+
+
 def test_sums_are_saved_and_loaded(tmp_path):
     for X in (COUNTS, COUNTS / 7, COUNTS.astype(np.int64) * 10**9):
         sums = Sums.of(X, feature_names=NAMES)

@@ -137,11 +137,13 @@ class Sums:
                 self._check_columns(rows)
         if without is not None:
             check_exact(self.exact)
-        moments, gram, last = self.moments.copy_empty(), self.gram.copy_empty(), self.last
+        moments, gram, last = self.moments.copy(), self.gram.copy_empty(), self.last
         if new is not None:
-            moments, gram = self._over(new, monitor)
-            last = _fingerprint(moments, gram)
-        moments, gram = moments.merge(self.moments), gram.merge(self.gram)
+            added, gram = self._over(new, monitor)
+            last = _fingerprint(added, gram)
+            # sums that are moved to other shifts are known less well: those of more rows stay
+            moments = moments.merge(added)
+        gram = gram.merge(self.gram)
         if without is not None:
             gone, products = self._over(without, monitor)
             moments, gram = moments.subtract(gone), gram.subtract(products)
@@ -243,6 +245,7 @@ def with_weights(rows: Rows, sample_weight: Any) -> Rows:
 
 def summed(rows: Rows, memory_limit: int, monitor: Monitor) -> Sums:
     """Return the sums over the first rows, which choose the columns that are kept."""
+    rows = rows.within(memory_limit)
     moments = rows.count(watch_moments(rows, monitor)).copy()
     check_moments(moments, False, False)
     p = moments.n_features
