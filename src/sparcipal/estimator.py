@@ -150,7 +150,7 @@ class _Scores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         after a fit of texts, as their words."""
         if self.result_.info.get("texts") and has_texts(X):
             return features_of(self.result_, X)
-        X = listed_blocks(X)
+        X = listed_blocks(X, memory_bytes(self.memory_limit))
         if is_anndata(X):
             return as_table(X)
         if not (self._selects and is_frame(X)) or is_lazy(X):
@@ -448,7 +448,7 @@ class SparsePCA(_Lazily, _Scores, CallbackSupportMixin, BaseEstimator):
         """Return rows of X; `more` of them have the columns of the first."""
         with other_ways_out(OF_SUMS):
             if not more:
-                return as_rows(X)
+                return as_rows(X, memory_limit=memory_bytes(self.memory_limit))
             if is_frame(X) and not self._selects:
                 validate_data(self, X, reset=False, skip_check_array=True)
             rows = as_rows(self._as_fitted(X))

@@ -177,3 +177,41 @@ def test_verify_says_that_a_reader_is_read_once():
     with pytest.raises(TypeError, match="batches come once only"):
         verify(found, table.to_reader(2))
     assert verify(found, table.to_batches(2)).verdict == "proved"
+
+
+def parts_that_begin_without_entries(tmp_path):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    late = [pa.nulls(100), pa.array(range(100)), pa.array(X[:100, 0])]
+    for i, column in enumerate(late):
+        part = table(pa).slice(100 * i, 100).append_column("late", column)
+        part = part.append_column("never", pa.nulls(100))
+        parquet.write_table(part, tmp_path / f"{i}.parquet")
+
+
+@pytest.mark.parametrize("limit", [1 << 20, 1000])
+def test_columns_of_a_dataset_have_the_types_of_later_files(limit, tmp_path):
+    parts_that_begin_without_entries(tmp_path)
+    data = pytest.importorskip("pyarrow.dataset").dataset(tmp_path)
+    with pytest.warns(UserWarning, match=r"'never' .empty."):
+        found = read(data, memory_limit=limit)
+    assert found.feature_names == (*NAMES, "late")
+    expected = np.concatenate([np.full(100, np.nan), np.arange(100), X[:100, 0]])
+    np.testing.assert_array_equal(found.X[:, -1], expected)
+    dropped = data.filter(pytest.importorskip("pyarrow.dataset").field("f0") > 0)
+    with pytest.raises(ValueError, match=r"no entry in 'late', 'never'; pass the dataset as"):
+        sparse_pca(dropped, memory_limit=limit)
+
+
+@pytest.mark.parametrize("limit", [1 << 20, 1000])
+def test_a_scan_whose_first_file_has_an_empty_column_says_what_to_do(limit, tmp_path):
+    polars = pytest.importorskip("polars")
+    parts_that_begin_without_entries(tmp_path)
+    files = sorted(tmp_path.glob("*.parquet"))
+    with pytest.raises(ValueError, match=r"no entry in 'late', 'never'; leave .*X\.drop\('late'\)"):
+        sparse_pca(polars.scan_parquet(files), memory_limit=limit, **ASKED)
+    again = polars.concat([polars.scan_parquet(f) for f in files], how="vertical_relaxed")
+    for scan in (again.drop("late"), polars.scan_parquet(files).drop("late")):
+        with pytest.warns(UserWarning, match=r"'never' .empty."):
+            found = sparse_pca(scan, memory_limit=limit, **ASKED)
+        assert found.feature_names == tuple(NAMES)
+    assert read(again).shape == (300, 7)

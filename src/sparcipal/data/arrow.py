@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .files.schemas import with_types
+from .notes import listed
+
 BYTES = 1 << 21  # of numbers in a block, about
 BUFFER = 1 << 14  # bytes of a column of Parquet that are read together, instead of a whole one
 
@@ -22,9 +25,10 @@ class Batches:
     blocks: Callable[[], Iterator[Any]]
     n_samples: int | None = None
     library: str = ""  # that reads them
+    untyped: tuple[str, ...] = ()  # columns without an entry in the first file, so without a type
 
     def __call__(self) -> Iterator[Any]:
-        with _failures_named(self.library):
+        with failures_named(self.library, self.untyped):
             yield from self.blocks()
 
 
@@ -34,20 +38,27 @@ def in_batches(X: Any) -> Batches | None:
     maker = _MAKERS.get(library)
     if maker is None:
         return None
-    with _failures_named(library):
+    with failures_named(library):
         found = maker(X)
     return None if found is None else replace(found, library=library)
 
 
 @contextlib.contextmanager
-def _failures_named(library: str) -> Iterator[None]:
-    """Turn an exception of a library's own into a ValueError that names it."""
+def failures_named(library: str, untyped: tuple[str, ...] = ()) -> Iterator[None]:
+    """Turn an exception of a library's own into a ValueError that names it, and columns without a
+    type where it is about these."""
     try:
         yield
     except Exception as error:
         if type(error).__module__.partition(".")[0].lstrip("_") != library:
             raise
         words = f"{type(error).__name__}: {error}"
+        if untyped and "null" in str(error).lower():
+            which = listed([*map(repr, untyped)])
+            raise ValueError(
+                f"X: {library} cannot read it: the types of the first file are taken for all, and "
+                f"it has no entry in {which}; {_REMEDIES[library].format(untyped[0])} ({words})"
+            ) from error
         raise ValueError(f"X: {library} cannot read it ({words})") from error
 
 
@@ -69,8 +80,14 @@ def is_read_once(X: Any) -> bool:
 def _of_pyarrow(X: Any) -> Batches | None:
     if not hasattr(X, "to_batches") or not hasattr(X, "scanner"):
         return None  # a table in memory
-    step = rows_together(len(X.schema.names))
-    return Batches(lambda: map(plain_batch, filter(len, batches_of(X, step))), _counted(X))
+    data = with_types(X)
+    step = rows_together(len(data.schema.names))
+    untyped = tuple(field.name for field in data.schema if str(field.type) == "null")
+    return Batches(
+        lambda: map(plain_batch, filter(len, batches_of(data, step))),
+        _counted(data),
+        untyped=untyped,
+    )
 
 
 def _counted(data: Any) -> int | None:
@@ -140,14 +157,17 @@ def _of_polars(X: Any) -> Batches | None:
     if not hasattr(X, "collect_batches"):
         return Batches(lambda: iter([X.collect()]))
     step = rows_together(_columns_of_scan(X))
+    untyped = tuple(name for name, kind in X.collect_schema().items() if str(kind) == "Null")
     if X.explain(optimized=False).startswith("Parquet SCAN"):
         import polars as pl
 
-        return Batches(lambda: _slices(X, step), X.select(pl.len()).collect().item())
+        count = X.select(pl.len()).collect().item()
+        return Batches(lambda: _slices(X, step), count, untyped=untyped)
     return Batches(
         lambda: filter(
             len, X.collect_batches(chunk_size=step, maintain_order=True, engine="streaming")
-        )
+        ),
+        untyped=untyped,
     )
 
 
@@ -210,4 +230,10 @@ def rows_together(columns: int) -> int:
     return max(1, BYTES // (8 * max(columns, 1)))
 
 
+_REMEDIES = {  # for columns without a type
+    "polars": "leave them out, X.drop({!r}), or scan file by file: "
+    'pl.concat([pl.scan_parquet(file) for file in files], how="vertical_relaxed")',
+    "pyarrow": "pass the dataset as it was before rows or columns of it were chosen, or make it "
+    "with a schema that has their types: dataset(files, schema=...)",
+}
 _MAKERS = {"pyarrow": _of_pyarrow, "polars": _of_polars, "duckdb": _of_duckdb, "zarr": _of_zarr}

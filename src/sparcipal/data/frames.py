@@ -23,6 +23,7 @@ from .columns import (
     NUMBER,
     TEXT,
     Column,
+    Plan,
     Wanted,
     distinct,
     encoded,
@@ -32,6 +33,7 @@ from .columns import (
 from .files.fields import days_of, is_missing, is_number
 
 EVERYTHING = Wanted(index=False)  # a frame has its own index
+ALL = slice(None)
 LOOKED_AT = 10_000  # entries of a column of text that tell whether most of them are numbers
 # What columns are called that hold something else than numbers, text and dates: by the types of
 # narwhals, and of Python for columns of objects.
@@ -69,18 +71,39 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "__narwhals_dataframe__") or hasattr(X, "__dataframe__")
 
 
+def has_sparse_columns(frame: Any) -> bool:
+    """Return whether a frame of pandas has columns that store some of their entries only."""
+    return _is_pandas(frame) and any(hasattr(dtype, "fill_value") for dtype in frame.dtypes)
+
+
 def from_frame(frame: Any, wanted: Wanted = EVERYTHING, where: str = "X") -> Framed:
     """Return the features of a frame as a matrix, and what is beside them; `where` begins an error.
 
     Columns that hold no numbers are set aside, or refused by name where `wanted` says so. Entries
     that are missing become NaN.
     """
-    if _is_pandas(frame):
-        sparse = [hasattr(dtype, "fill_value") for dtype in frame.dtypes]
-        if any(sparse):
-            names = _pandas_names(frame)
-            return Framed(_sparse_pandas(frame, sparse), names, _pandas_samples(frame))
+    if has_sparse_columns(frame):
+        return Framed(_sparse_pandas(frame), _pandas_names(frame), _pandas_samples(frame))
     return _framed(_opened(frame), wanted, where)
+
+
+class Sections:
+    """A frame of which some rows at a time become a matrix.
+
+    All rows tell what a column is for, as where the frame becomes one matrix.
+    """
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = _opened(frame)
+        self._plan = _planned(self._frame, EVERYTHING, "X")
+        names = tuple(self._plan.names[j] for j in self._plan.features)
+        self.names = None if _only_numbered(self._frame, self._plan) else names
+        self.notes = self._plan.notes
+        self.rows, self.width = self._frame.rows, len(self._plan.features)
+
+    def matrix(self, start: int, stop: int) -> np.ndarray:
+        rows = slice(start, min(stop, self.rows))
+        return _side_by_side(_features(self._frame, self._plan, rows), rows.stop - start)
 
 
 @dataclass(frozen=True)
@@ -186,8 +209,12 @@ class _Pandas:
         self._dtypes = list(frame.dtypes)  # which pandas makes anew each time
         self.names = _pandas_names(frame)
         self.labels = self.names or tuple(map(str, frame.columns))
-        self.samples = _pandas_samples(frame)
         self.rows = len(frame)
+        self._views: dict[int, np.ndarray] = {}
+
+    @property
+    def samples(self) -> tuple[str, ...] | None:
+        return _pandas_samples(self.frame)
 
     def kind(self, j: int) -> str:
         dtype = self._dtypes[j]
@@ -209,8 +236,15 @@ class _Pandas:
     def categories(self, j: int) -> bool:
         return str(self._dtypes[j]) == "category"
 
-    def numbers(self, j: int) -> np.ndarray:
-        column = self.frame.iloc[:, j]
+    def numbers(self, j: int, rows: slice = ALL) -> np.ndarray:
+        dtype = self._dtypes[j]
+        if isinstance(dtype, np.dtype) and dtype.kind in "fiub":
+            if j not in self._views:  # no copy; finding a column takes longer than many rows
+                self._views[j] = self.frame.iloc[:, j].to_numpy()
+            found = self._views[j][rows]
+            small = dtype.kind == "f" and dtype.itemsize < 8
+            return found.astype(np.float64) if small and np.isnan(found).any() else found
+        column = self.frame.iloc[rows, j]
         if column.isna().any() and column.dtype.kind != "O":
             return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
         return np.asarray(column.to_numpy())
@@ -220,8 +254,8 @@ class _Pandas:
         numbers."""
         return getattr(self._dtypes[j], "kind", "") in "iu"
 
-    def texts(self, j: int) -> list[str | None]:
-        column = self.frame.iloc[:, j]
+    def texts(self, j: int, most: int | None = None) -> list[str | None]:
+        column = self.frame.iloc[:most, j]
         told = [None if gone else str(e) for e, gone in zip(column, column.isna())]
         return days_of(told) if getattr(column.dtype, "kind", "") == "M" else told
 
@@ -240,6 +274,7 @@ class _Other:
         self.samples = None
         self.rows = len(wrapped)
         self._kinds = list(wrapped.schema.values())
+        self._plain: dict[int, Any] = {}  # native columns of numbers without gaps, or None
 
     def kind(self, j: int) -> str:
         import narwhals.stable.v1 as nw
@@ -278,7 +313,7 @@ class _Other:
 
         return self._kinds[j] in (nw.Categorical, nw.Enum)
 
-    def numbers(self, j: int) -> np.ndarray:
+    def numbers(self, j: int, rows: slice = ALL) -> np.ndarray:
         import narwhals.stable.v1 as nw
 
         if self._kinds[j] in (nw.Int128, nw.UInt128):
@@ -286,13 +321,24 @@ class _Other:
                 f"{self.labels[j]!r} is of type {self._kinds[j]}, which NumPy does not have; cast "
                 "the column to Int64, or to Float64, or leave it out"
             )
-        return np.asarray(self.columns[j].to_numpy())
+        column = self.columns[j]
+        if rows == ALL:
+            return np.asarray(column.to_numpy())
+        if j not in self._plain:  # where narwhals takes longer than many rows
+            plain = self._kinds[j].is_integer() or self._kinds[j].is_float()
+            native = column.to_native()
+            sliced = plain and column.null_count() == 0 and hasattr(native, "slice")
+            self._plain[j] = native if sliced else None
+        native = self._plain[j]
+        if native is None:
+            return np.asarray(column[rows].to_numpy())
+        return np.asarray(native.slice(rows.start, rows.stop - rows.start).to_numpy())
 
     def whole(self, j: int) -> bool:
         return bool(self.columns[j].dtype.is_integer())
 
-    def texts(self, j: int) -> list[str | None]:
-        column = self.columns[j]
+    def texts(self, j: int, most: int | None = None) -> list[str | None]:
+        column = self.columns[j] if most is None else self.columns[j][:most]
         told = [None if entry is None else str(entry) for entry in column.to_list()]
         return days_of(told) if column.dtype.is_temporal() else told
 
@@ -300,31 +346,49 @@ class _Other:
         return int(self.columns[j].n_unique())
 
 
-def _framed(frame: _Pandas | _Other, wanted: Wanted, where: str) -> Framed:
-    """Plan the columns of a frame and put its features side by side."""
+def _planned(frame: _Pandas | _Other, wanted: Wanted, where: str) -> Plan:
     names = distinct(frame.labels)[0]
     columns = [_column(frame, j, name, wanted.known) for j, name in enumerate(names)]
-    made = plan(columns, wanted, where)
+    return plan(columns, wanted, where)
+
+
+def _features(frame: _Pandas | _Other, made: Plan, rows: slice = ALL) -> list[np.ndarray]:
+    """Return the columns of numbers that are features, or some rows of them."""
     parts: list[np.ndarray] = []
     for j in made.features:
-        column = frame.numbers(j)
+        column = frame.numbers(j, rows)
         # Decimals, nullable integers and objects arrive as Python numbers.
         column = object_to_float(column) if column.dtype.kind == "O" else column
         # beside columns of fractions they would be rounded, and with gaps they are
         check_integers(column, column.dtype, rounded=frame.whole(j))
         parts.append(column)
+    return parts
+
+
+def _side_by_side(parts: list[np.ndarray], rows: int) -> np.ndarray:
+    matrix = np.empty((rows, len(parts)), dtype=np.result_type(*parts), order="F")
+    for j, part in enumerate(parts):
+        matrix[:, j] = part
+    return matrix
+
+
+def _only_numbered(frame: _Pandas | _Other, made: Plan) -> bool:
+    """Return whether the columns have no names, and all of them are features."""
+    return frame.names is None and len(made.features) == len(frame.labels)
+
+
+def _framed(frame: _Pandas | _Other, wanted: Wanted, where: str) -> Framed:
+    """Plan the columns of a frame and put its features side by side."""
+    made = _planned(frame, wanted, where)
+    parts = _features(frame, made)
     features = [made.names[j] for j in made.features]
     for j in made.hot:
         block, added = encoded(frame.texts(j), made.names[j])
         parts.extend(block.T)
         features += added
-    matrix = np.empty((frame.rows, len(parts)), dtype=np.result_type(*parts), order="F")
-    for j, part in enumerate(parts):
-        matrix[:, j] = part
-    whole = frame.names is None and len(parts) == len(frame.labels) and not made.hot
     return Framed(
-        matrix,
-        None if whole else tuple(features),
+        _side_by_side(parts, frame.rows),
+        None if _only_numbered(frame, made) else tuple(features),
         frame.samples if made.index is None else _filled(frame.texts(made.index)),
         None if made.label is None else _filled(frame.texts(made.label)),
         None if made.label is None else made.names[made.label],
@@ -348,7 +412,7 @@ def _column(
         return Column(name, EMPTY, frame.rows)
     kind = frame.kind(j)
     if kind == TEXT:
-        stray, numeric = _stray(frame.texts(j))
+        stray, numeric = _stray(frame, j)
         written = ""
         if numeric:
             written = "categories of numbers" if frame.categories(j) else "numbers stored as text"
@@ -361,12 +425,14 @@ def _column(
     return Column(name, kind, numbers.size, np.unique(numbers).size, whole=True)
 
 
-def _stray(texts: list[str | None]) -> tuple[str, bool]:
+def _stray(frame: _Pandas | _Other, j: int) -> tuple[str, bool]:
     """Return what is no number in a column of text whose other entries are, empty where most are
     text; and whether all are numbers."""
-    some = [text for text in texts[:LOOKED_AT] if not (text is None or is_missing(text))]
+    first = frame.texts(j, LOOKED_AT)
+    some = [text for text in first if not (text is None or is_missing(text))]
     if 2 * sum(map(is_number, some)) < max(len(some), 1):
         return "", False
+    texts = first if frame.rows <= LOOKED_AT else frame.texts(j)
     there = [(i, t) for i, t in enumerate(texts) if not (t is None or is_missing(t))]
     wrong = [(i, text) for i, text in there if not is_number(text)]
     if not wrong:
@@ -415,8 +481,9 @@ def _pandas_names(frame: Any) -> tuple[str, ...] | None:
     return tuple(map(str, columns))
 
 
-def _sparse_pandas(frame: Any, sparse: list[bool]) -> Any:
-    dense = [str(c) for c, s in zip(frame.columns, sparse) if not s]
+def _sparse_pandas(frame: Any) -> Any:
+    dtypes = zip(frame.columns, frame.dtypes)
+    dense = [str(c) for c, dtype in dtypes if not hasattr(dtype, "fill_value")]
     if dense:
         raise ValueError(
             f"X mixes sparse columns and dense ones ({dense[0]!r} is dense); convert all of them, "

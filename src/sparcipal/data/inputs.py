@@ -22,22 +22,19 @@ from ..problem.covariance import Covariance, covariance_of
 from ..problem.monitor import Monitor, Progress, reporter
 from ..problem.parameters import Complaints
 from .checks import Broken, Damaged
-from .columns import OPTIONS, Wanted
-from .frames import from_frame, is_frame
+from .given import of_data
 from .missing import Gaps, for_new_samples, without_gaps
 from .notes import on_codes, tell
 from .passes import MEMORY_LIMIT, memory_bytes, watch_moments
 from .rows import MatrixRows, Rows, fits_memory, memory_map, quicker_in_passes, working_bytes
 from .screening import Screened
+from .slices import sliced
 from .sources import as_rows, followable, in_blocks, is_lazy, listed_blocks
 from .sums import Sums
 from .table import (
     Table,
-    as_table,
     checked_names,
-    is_texts,
     stacked,
-    table_of,
     told_apart,
     untangled,
 )
@@ -130,6 +127,7 @@ def _let_in(
         if sample_weight is not None:
             door.check.add(ValueError("sample_weight needs the data; pass X instead of covariance"))
         return _covariance(covariance, feature_names, door)
+    X = listed_blocks(X, door.memory_limit)  # what comes once only is kept here
     if door.missing != "error":
         found = _gaps_treated(X, feature_names, sample_weight, door)
         if found is not None:
@@ -255,14 +253,15 @@ def _checked(
     advise: Callable[[ValueError], ValueError],
 ) -> tuple[Table | Rows, np.ndarray | None]:
     """Do this for X in blocks, lazy or in memory."""
-    if not (in_blocks(X) or is_lazy(X) or isinstance(X, Iterator)):
+    beyond = None if is_lazy(X) else sliced(X, door.memory_limit, gaps=door.gaps)
+    if beyond is None and not (in_blocks(X) or is_lazy(X) or isinstance(X, Iterator)):
         table = _shown(untangled(X), feature_names, door)
         weights = door.weights(sample_weight, table.shape[0])
         table = table._check_but_for_gaps() if door.gaps else table._check()
         if fits_memory(table.X, door.memory_limit) and not quicker_in_passes(table.X):
             return table, weights
         return _weighted(MatrixRows(table), weights), None
-    rows = as_rows(X, feature_names, gaps=door.gaps)
+    rows = as_rows(X if beyond is None else beyond, feature_names, gaps=door.gaps)
     rows.advise = advise
     door.show(rows.n_features, rows.feature_names, rows.n_samples)
     n = np.size(sample_weight) if rows.n_samples is None else rows.n_samples
@@ -417,7 +416,11 @@ def _read_once(source: Any, how: Reading, like: Any, options: dict[str, Any]) ->
         names, counted, field = _counted_like(like)
         options = {**counted, **options}
     if not isinstance(source, str | os.PathLike):
-        return _of_data(source, how.format, names, options)
+        limit = memory_bytes(how.memory_limit)
+        table = of_data(source, how.format, names, options, limit)
+        if table._checked:
+            return table
+        return replace(table, notes=_noted(table))._check_but_for_gaps()
     if source == "":  # Path("") would be the current folder
         raise ValueError("source='' is empty; name a file or folder")
     from .files.bytes import Source
@@ -475,33 +478,6 @@ def _counted_like(like: Any) -> tuple[tuple[str, ...], dict[str, Any], dict[str,
     asked = {name: value for name, value in told["options"].items() if name not in choosing}
     field = {"text_field": told["text_field"]} if "text_field" in told else {}
     return tuple(like.feature_names), {**asked, **idf}, field
-
-
-def _of_data(
-    source: Any, format: str | None, names: tuple[str, ...] | None, options: dict[str, Any]
-) -> Table:
-    """Return data that are no file as a Table; a frame has the options of tables."""
-    if is_texts(source):
-        return _of_texts(source, names, options)
-    frame = is_frame(source) and not is_lazy(source)
-    if frame and format is None and set(options) <= set(OPTIONS):
-        table = table_of(from_frame(source, Wanted.of({"index": False, **options})))
-        table = table if names is None else table._named(names)
-        return replace(table, notes=_noted(table))._check_but_for_gaps()
-    if format is not None or options:
-        given = ", ".join([*(["format"] if format else []), *options])
-        raise ValueError(f"{given}: only for a file or folder, but source is {type(source)}")
-    if is_lazy(source):
-        return as_rows(source, names).gather()
-    return as_table(source, names)
-
-
-def _of_texts(texts: Any, names: tuple[str, ...] | None, options: dict[str, Any]) -> Table:
-    """Return a list of texts as a Table of its words."""
-    from .files.documents import Document, count_words, opening
-
-    found = count_words((Document(t, opening(t)) for t in texts), names, "the texts", options)
-    return Table(found.matrix, found.features, found.samples, texts=found.texts)._check()
 
 
 def _names(names: Iterable[str] | str | os.PathLike[str]) -> tuple[str, ...]:

@@ -290,6 +290,7 @@ class CalledRows(Rows):
         wanted: Wanted = EVERYTHING,
     ) -> None:
         self._call, self._gaps, self._wanted = call, gaps, wanted
+        self.of_frames = False
         self._layout: Layout | None = None  # the columns of all blocks, by the first one
         tables = self._tables()
         first = next(tables, None)
@@ -368,6 +369,7 @@ class CalledRows(Rows):
             raise wrong.among(start)
 
     def _note_layout(self, block: Any, count: int, names: Any, known: dict[str, Column]) -> None:
+        self.of_frames = is_frame(block)
         if self._layout is None and self._wanted != EVERYTHING:
             self._layout = Layout(count, names)  # the other columns may hold anything
         elif self._layout is None:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .arrow import Batches, in_batches, is_read_once, plain_batch
 from .checks import WAYS_OUT, WAYS_OUT_BEYOND, WAYS_OUT_LAZY, NotFinite
+from .files.once import kept
 from .frames import is_frame
+from .passes import MEMORY_LIMIT
 from .rows import CalledRows, MatrixRows, Rows, memory_map
+from .slices import sliced
 from .table import Table, as_table
 
 
-def as_rows(source: Any, feature_names: Iterable[str] | None = None, *, gaps: bool = False) -> Rows:
+def as_rows(
+    source: Any,
+    feature_names: Iterable[str] | None = None,
+    *,
+    gaps: bool = False,
+    memory_limit: int = MEMORY_LIMIT,
+) -> Rows:
     """Return the rows of anything that can give them twice.
 
     Parameters
@@ -23,6 +31,9 @@ def as_rows(source: Any, feature_names: Iterable[str] | None = None, *, gaps: bo
         same ones each time it is called.
     gaps : bool
         Whether entries of its blocks may be missing.
+    memory_limit : int
+        Batches that come once only are kept in a file where they are more than a part of it, and of
+        a frame whose numbers would take more some rows are converted at a time.
 
     Raises
     ------
@@ -30,7 +41,7 @@ def as_rows(source: Any, feature_names: Iterable[str] | None = None, *, gaps: bo
         For an iterator, which can be read once only.
     """
     rows: Rows
-    source = listed_blocks(source)
+    source = listed_blocks(source, memory_limit)
     if isinstance(source, Rows):
         rows = source
     elif is_lazy(source):
@@ -45,15 +56,15 @@ def as_rows(source: Any, feature_names: Iterable[str] | None = None, *, gaps: bo
             "needed; pass a function that returns a new iterator each time: lambda: blocks()"
         )
     else:
-        rows = MatrixRows(as_table(source))
+        rows = sliced(source, memory_limit, gaps=gaps) or MatrixRows(as_table(source))
     return rows if feature_names is None else rows.named(feature_names)
 
 
-def listed_blocks(X: Any) -> Any:
+def listed_blocks(X: Any, memory_limit: int = MEMORY_LIMIT) -> Any:
     """Return a list of blocks of rows, or what other libraries scan, as a function that gives
     blocks; anything else as it is."""
     if is_read_once(X):
-        return _kept(X)
+        return kept(X, memory_limit)
     scanned = in_batches(X)
     if scanned is not None:
         return scanned
@@ -62,21 +73,6 @@ def listed_blocks(X: Any) -> Any:
     if blocks and all(is_frame(b) or len(getattr(b, "shape", ())) == 2 for b in X):
         return Batches(lambda: map(plain_batch, X))
     return X
-
-
-def _kept(reader: Any) -> Table:
-    """Return the batches of a RecordBatchReader, which come once only, as a table: in memory, or in
-    a file that is mapped if they are many."""
-    from .files.bytes import Source
-    from .files.cached import spooled
-    from .files.parquet import parsed_batches
-
-    batches = parsed_batches(reader)
-    first = next(batches, None)
-    if first is None:
-        raise ValueError("X is a RecordBatchReader without rows; its batches come once only")
-    found = spooled(itertools.chain([first], batches), Source("a RecordBatchReader"))
-    return Table(found.matrix, found.features, found.samples, notes=found.notes)
 
 
 def in_blocks(X: Any) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -13,13 +12,13 @@ from typing import Any
 from .. import frames
 from ..arrow import batches_of, file_batches, rows_together
 from ..columns import OPTIONS, Wanted, matching
-from ..layout import Layout, Look, known_columns
+from ..layout import known_columns
 from ..notes import listed
 from .bytes import Path_, Source, open_bytes
 from .reader import NotInBlocks, Parsed, Reader, check_same_columns
+from .schemas import common_schema
 
 ROWS = 1 << 16  # rows read together, if they are not too wide
-HELD = 1 << 26  # bytes of batches that come once, held to see what their columns are
 PARTS = 16  # of the memory limit, of which rows that are read together take one
 
 
@@ -142,7 +141,7 @@ def _several(source: Path_, wanted: Wanted) -> Any:
     first, known = next(iter(schemas.items()))
     for path, schema in schemas.items() if wanted.columns is None else ():
         check_same_columns(schema.names, path, first, known.names)
-    common = _common([data.schema, *schemas.values()])
+    common = common_schema([data.schema, *schemas.values()])
     _refuse_mixed(source, schemas, wanted)
     return data if common.equals(data.schema) else dataset.dataset(paths, schema=common, **asked)
 
@@ -184,67 +183,6 @@ def _hidden(path: Path, home: Path) -> bool:
     """Return whether a file, or a folder on the way to it, is one that engines keep for
     themselves."""
     return any(name.startswith((".", "_")) for name in path.relative_to(home).parts)
-
-
-def _common(schemas: list[Any]) -> Any:
-    """Return a schema that holds the entries of all files: by itself pyarrow takes the types of the
-    first one, and numbers with a point do not fit into its integers, counts not into its yes and
-    no, and nothing into a column without a type, as empty ones are written."""
-    import pyarrow as pa
-
-    schema = schemas[0]
-    for other in schemas[1:]:
-        for field in other:
-            place = schema.get_field_index(field.name)
-            if place < 0:
-                schema = schema.append(field)
-            elif not field.type.equals(schema.field(place).type):
-                kind = _wider(schema.field(place).type, field.type)
-                schema = schema.set(place, pa.field(field.name, kind))
-    return schema
-
-
-def _wider(one: Any, other: Any) -> Any:
-    """Return the type of Arrow that holds the entries of two; text where no other does."""
-    import pyarrow as pa
-
-    numbers = [kind for kind in (one, other) if not pa.types.is_boolean(kind)]
-    if len(numbers) == 1 and (pa.types.is_integer(numbers[0]) or pa.types.is_floating(numbers[0])):
-        return numbers[0]
-    kinds = [pa.schema([("", kind)]) for kind in (one, other)]
-    try:
-        return pa.unify_schemas(kinds, promote_options="permissive").field(0).type
-    except pa.ArrowTypeError:
-        return pa.string()
-
-
-def parsed_batches(reader: Any) -> Iterator[Parsed]:
-    """Yield the batches of a RecordBatchReader, each as a table.
-
-    They come once: those that tell what the columns are have to be held.
-    """
-    import pyarrow as pa
-
-    tables = (pa.Table.from_batches([b]) for b in reader if len(b))
-    held: list[Any] = []
-    look = Look()
-    for table in tables:
-        held.append(table)
-        look.add(frames.part_of(table, look.open or None))
-        if not look.open or sum(some.nbytes for some in held) > HELD:
-            break
-    known = look.known()
-    wanted, layout = replace(_wanted({}), known=known), None
-    while held:
-        table = held.pop(0)
-        if layout is not None:
-            layout.check(table)
-        parsed = _parsed(table, wanted)
-        if layout is None:
-            layout = Layout.of(table, parsed.matrix.shape[1], parsed.features, known)
-            wanted = replace(wanted, columns=parsed.features)
-        yield parsed
-        held += [] if held else itertools.islice(tables, 1)
 
 
 def _step(source: Path_, columns: int) -> int:
