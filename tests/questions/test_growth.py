@@ -84,6 +84,24 @@ def test_rows_of_every_kind_are_added(kind):
     assert verify(found.result, X).verdict == "proved"
 
 
+@pytest.mark.parametrize("kind", ["LazyFrame", "dataset", "batches", "reader", "function"])
+def test_rows_that_are_scanned_are_added(kind):
+    pa = pytest.importorskip("pyarrow")
+    old, new = (pa.Table.from_arrays([*p.T], names=NAMES) for p in (COUNTS[:120], COUNTS[120:]))
+    before = sparse_pca(old, **ASKED)
+    if kind == "LazyFrame":
+        rows = pytest.importorskip("polars").from_arrow(new).lazy()
+    elif kind == "dataset":
+        rows = pytest.importorskip("pyarrow.dataset").dataset(new)
+    elif kind == "reader":
+        rows = new.to_reader(70)
+    else:
+        rows = new.to_batches(70)
+    found = update(before, (lambda: iter(rows)) if kind == "function" else rows, X=old)
+    assert found.result.n_samples == len(COUNTS)
+    assert found.result.value == update(before, new, X=old).result.value
+
+
 def test_columns_of_new_rows_are_found_by_name():
     frame = pd.DataFrame(COUNTS, columns=NAMES)
     before = sparse_pca(frame[:120], **ASKED)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .arrow import in_batches, plain_batch
 from .columns import NUMBER, Wanted
 from .frames import all_names, from_frame, is_frame, part_of
 from .inputs import read_table
@@ -69,7 +70,9 @@ def features_of(result: Result, X: Any, *, gaps: bool = False) -> Table:
 
 def on_others(result: Result, X: Any) -> tuple[str, ...]:
     """Name the columns of numbers in a frame that the result does not have, in a sentence."""
-    if result.feature_names is None or not is_frame(X) or is_lazy(X):
+    X = plain_batch(X)
+    scanned = is_lazy(X) or in_batches(X) is not None
+    if result.feature_names is None or not is_frame(X) or scanned:
         return ()
     part = part_of(X, set(all_names(X)) - set(result.feature_names))
     numbers = [c for c in part.columns.values() if c.kind == NUMBER]

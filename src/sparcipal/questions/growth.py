@@ -165,13 +165,14 @@ def update(
     asked = _settings(before, **run)
     monitor = asked.monitor()
     with monitor.interruptible(), one_blas_thread, other_ways_out(OF_SUMS):
-        known = _sums_of(given, before, X, sums, memory_bytes(memory_limit), monitor)
-        new = None if new_rows is None else _rows(before, new_rows)
+        limit = memory_bytes(memory_limit)
+        known = _sums_of(given, before, X, sums, limit, monitor)
+        new = None if new_rows is None else _rows(before, new_rows, limit)
         notes = on_others(before, new_rows)
         tell(notes)
         if new is not None and sample_weight is not None:
             new = with_weights(new, sample_weight)
-        gone = None if without is None else _rows(before, without)
+        gone = None if without is None else _rows(before, without, limit)
         changed = known.changed(new, gone, monitor)
         repeated = new is not None and changed.last == known.last
         if repeated:
@@ -244,7 +245,9 @@ def _sums_of(
     if sums is not None or X is not None:
         if sums is not None and X is not None:
             raise ValueError("update has both X and sums; pass one of them")
-        known = sums if sums is not None else summed(_rows(before, X), memory_limit, monitor)
+        known = sums
+        if sums is None:
+            known = summed(_rows(before, X, memory_limit), memory_limit, monitor)
     if known is None:
         raise ValueError(
             "a result keeps no sums over its rows; pass its rows as X, or sums that were kept "
@@ -264,9 +267,9 @@ def _sums_of(
     return known
 
 
-def _rows(before: Result, X: Any) -> Rows:
+def _rows(before: Result, X: Any, memory_limit: int) -> Rows:
     """Return rows of anything, with columns in the order of the result."""
-    X = listed_blocks(X)
+    X = listed_blocks(X, memory_limit)
     if in_blocks(X) or is_lazy(X):
         return as_rows(X)
     return as_rows(features_of(before, X))
