@@ -207,3 +207,20 @@ def test_blocks_of_a_list_are_not_copied_one_by_one():
     parts = [X[:7], X[7:]]
     rows = as_rows(parts)
     assert all(rows.lasting(block) is block for block in rows.blocks())
+
+
+def test_a_matrix_by_columns_is_read_in_pieces_where_no_copy_by_rows_fits(monkeypatch):
+    monkeypatch.setattr("sparcipal.data.rows.PIECE", 500)
+    X = sp.random_array((90, 20), density=0.3, rng=np.random.default_rng(0), format="csc")
+    rows = as_rows(X)
+    assert len(list(rows.blocks())) == 1
+    rows = as_rows(X).within(4000)
+    blocks = list(rows.blocks())
+    assert 4 <= len(blocks) <= 20
+    assert all(block.data.nbytes + block.indices.nbytes <= 2000 for block in blocks)
+    np.testing.assert_array_equal(sp.vstack(blocks).toarray(), X.toarray())
+    by_columns, by_rows = (
+        sparse_pca(matrix, n_components=2, n_nonzero_coefs=3, memory_limit=4000)
+        for matrix in (X, X.tocsr())
+    )
+    assert by_columns.value == pytest.approx(by_rows.value, rel=1e-12)

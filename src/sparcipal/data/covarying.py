@@ -27,6 +27,7 @@ from .moments import TILE, Moments
 
 FEWEST, MOST = 16, 64  # test vectors of random signs
 BYTES = 64  # of memory for each of them and each feature
+ENTRIES = 1 << 18  # stored entries of a sparse block at a time
 GROUP = 8  # test vectors at a time, or more where they are short: what is formed of them is small
 # Figures that differ by less count as equal, so that the order of summation chooses no feature.
 STEPS = 1 << 20
@@ -110,6 +111,8 @@ class Covarying:
         # of the rows of a tile, or of their scores, there are no more numbers than there are sums
         step = self._cross.shape[0 if sp.issparse(block) else 1]
         step = max(step, TILE // self._cross.shape[1 if sp.issparse(block) else 0])
+        if sp.issparse(block):  # entries become double precision in products
+            step = min(step, max(1, ENTRIES * block.shape[0] // max(1, block.nnz)))
         for start in range(0, block.shape[0], step):
             heavy = None if weights is None else weights[start : start + step, None]
             self._add(block[start : start + step], heavy)

@@ -260,8 +260,9 @@ def _checked(
         table = table._check_but_for_gaps() if door.gaps else table._check()
         if fits_memory(table.X, door.memory_limit) and not quicker_in_passes(table.X):
             return table, weights
-        return _weighted(MatrixRows(table), weights), None
+        return _weighted(MatrixRows(table).within(door.memory_limit), weights), None
     rows = as_rows(X if beyond is None else beyond, feature_names, gaps=door.gaps)
+    rows = rows.within(door.memory_limit)
     rows.advise = advise
     door.show(rows.n_features, rows.feature_names, rows.n_samples)
     n = np.size(sample_weight) if rows.n_samples is None else rows.n_samples

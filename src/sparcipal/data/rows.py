@@ -37,6 +37,8 @@ SPARSE_BLOCK, COPIED_BLOCK = 1 << 23, 1 << 20
 # (6.6 CPU s, not 12.5), with 12 million in passes (11.6, not 26.8), as are a million with 4 (14.7,
 # not 18.4, and a third of the memory).
 WIDE, WORK = 10_000, 3e11
+PIECES = 4  # of the memory limit, of which rows of a matrix by columns take one, or so many bytes
+PIECE = 1 << 21
 TELL = 0.2  # seconds between two reports of progress
 GRACE = 1.0  # seconds beyond the time limit in which a pass may still finish
 
@@ -236,10 +238,11 @@ class Rows(ABC):
 
 
 class MatrixRows(Rows):
-    """A checked array, memory map or sparse matrix: blocks are views of it."""
+    """A checked array, memory map or sparse matrix: blocks are views of it, but for those of a
+    matrix by columns of which no copy by rows fits the limit."""
 
     def __init__(self, table: Table) -> None:
-        if sp.issparse(table.X) and table.X.format != "csr":
+        if sp.issparse(table.X) and table.X.format not in ("csr", "csc"):
             table = replace(table, X=table.X.tocsr())
         super().__init__(table.shape[1], table.shape[0], table.feature_names)
         self.X = table.X
@@ -251,8 +254,25 @@ class MatrixRows(Rows):
         return working_bytes(self.X)
 
     def blocks(self) -> Iterator[Any]:
+        if sp.issparse(self.X) and self.X.format == "csc":
+            if self._copied > max(self.memory_limit // PIECES, PIECE):
+                yield from self._pieces()
+                return
+            self.X = self.X.tocsr()
         for start, stop in self._borders():
             yield _view(self.X, start, stop) if sp.issparse(self.X) else self.X[start:stop]
+
+    @property
+    def _copied(self) -> int:
+        """Bytes of a copy of a matrix by columns."""
+        return int(self.X.data.nbytes + self.X.indices.nbytes)
+
+    def _pieces(self) -> Iterator[sp.csr_array]:
+        """Yield rows of a matrix by columns, all of whose entries are looked at for each block."""
+        n = self.X.shape[0]
+        count = -(-self._copied // max(self.memory_limit // (2 * PIECES), PIECE))
+        step = -(-n // count)
+        yield from (sp.csr_array(self.X[start : start + step]) for start in range(0, n, step))
 
     def _borders(self) -> Iterator[tuple[int, int]]:
         """Yield the first row of every block and the first row after it."""

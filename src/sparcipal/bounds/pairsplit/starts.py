@@ -9,6 +9,8 @@ entries of A may be moved into U for nothing, so U = min(clip(A), rho) there.
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from ...numerics.eigen import largest_eigenpairs
@@ -44,11 +46,18 @@ def best_start(part: Part) -> tuple[Split, int]:
     """Return the best of both families, and the number of eigenvalue problems this took."""
     off = part.a - np.diag(np.diagonal(part.a))
     largest = float(np.abs(off).max(initial=0.0))
-    candidates = [clipped(part, f * largest) for f in FRACTIONS]
     w, q = largest_eigenpairs(part.a, 1)
-    candidates += [rank_one(part, float(w[0]), q[:, 0], f) for f in RANK_ONE]
-    guesses = [_guess(split_matrix(part, c).matrix) for c in candidates]
-    return candidates[int(np.argmin(guesses))], len(guesses) + 1
+    candidates = itertools.chain(
+        (clipped(part, f * largest) for f in FRACTIONS),
+        (rank_one(part, float(w[0]), q[:, 0], f) for f in RANK_ONE),
+    )
+    # one at a time: each holds matrices
+    _, best = min(((_guess(split_matrix(part, c).matrix), c) for c in candidates), key=_first)
+    return best, len(FRACTIONS) + len(RANK_ONE) + 1
+
+
+def _first(pair: tuple[float, Split]) -> float:
+    return pair[0]
 
 
 def _guess(matrix: np.ndarray) -> float:
