@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import sparcipal
+from sparcipal import read
 from sparcipal.data.files.formats import FORMATS, readers
 from tests.support.places import ROOT, copied_package
 
@@ -135,3 +136,31 @@ def test_the_command_line_reads_a_new_format(tmp_path, extended):
     failed = run(*fit, other, package=extended, code=1)
     assert re.search(r"one of [\w, ]*\bblanks, ", failed)
     run(*fit, other, "--input-format", "blanks", package=extended)
+
+
+@pytest.mark.parametrize("limit", ["1GiB", 40])
+def test_folders_of_tables_are_one_table(limit, tmp_path):
+    for number in (1, 2):
+        (tmp_path / f"part-{number}.csv").write_text(f"a,b\n{number},2\n3,{number}\n")
+    (tmp_path / "_SUCCESS").write_text("")
+    (tmp_path / ".part-1.csv.crc").write_bytes(b"\x00\xff")
+    found = read(tmp_path, memory_limit=limit)
+    assert found.feature_names == ("a", "b")
+    assert found.X.tolist() == [[1, 2], [3, 1], [2, 2], [3, 2]]
+    assert read(tmp_path, columns="b").shape == (4, 1)
+    (tmp_path / "part-2.csv").write_text("some words,of text\nsome,words\n")
+    texts = read(tmp_path, format="folder", pattern="*.csv")
+    assert texts.shape[0] == 2
+    (tmp_path / "README.txt").write_text("what this is")
+    with pytest.raises(ValueError, match=r"2 files .* CSV or TSV, and 1 .*\*\.csv.*'folder'"):
+        read(tmp_path)
+    (tmp_path / "README.txt").rename(tmp_path / "c.tsv")
+    with pytest.raises(ValueError, match=r"both CSV and TSV files; name .*\*\.csv"):
+        read(tmp_path)
+
+
+def test_one_table_beside_documents_leaves_a_folder_of_texts(tmp_path):
+    for number in range(3):
+        (tmp_path / f"{number}.txt").write_text("some words of a text, some words")
+    (tmp_path / "about.csv").write_text("name\nsome words\n")
+    assert read(tmp_path, min_count=1).shape[0] == 4

@@ -33,6 +33,7 @@ FORMATS = (
     "tsv",
     "zarr",
 )
+TABLES = ("csv", "tsv", "csvtexts")  # whose files a folder may hold as one table
 ZARR = ("zarr.json", ".zarray", ".zgroup")  # one of these is in a folder of zarr
 
 
@@ -54,6 +55,8 @@ def open_source(
     """Return matrix, feature names and sample names of a file or folder."""
     several = matching(source)
     reader = reader_for(source, format, options)
+    if reader.name in TABLES and Path(source).is_dir():
+        several = tables_of(Path(source))[0]
     if str(source) == "-" and not reader.from_pipe:
         raise ValueError(
             f"format={reader.name!r} cannot come from standard input; save it to a file"
@@ -167,13 +170,46 @@ def matching(source: Path_) -> list[Path]:
     return found
 
 
+def tables_of(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Return the CSV and TSV files of a folder, and its other files; hidden ones, and those that
+    engines keep for themselves, are neither."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    shown = [
+        path
+        for path in found
+        if not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    ]
+    tables = [path for path in shown if stem_of(path)[1] in (".csv", ".tsv")]
+    return tables, [path for path in shown if path not in set(tables)]
+
+
+def _of_folder(folder: Path) -> Reader:
+    """Return how a folder without Parquet is read: its tables as one, or its files as documents."""
+    tables, others = tables_of(folder)
+    kinds = {stem_of(path)[1] for path in tables}
+    if len(kinds) == 1 and not others:
+        return reader_of(kinds.pop()[1:])
+    if len(tables) > len(others):
+        first = min(kinds)
+        raise ValueError(
+            f"{folder}: {len(tables)} files of the folder are CSV or TSV, and {len(others)} are "
+            f"something else, so that it is neither one table nor a folder of texts; name the "
+            f"tables by a pattern ('{folder}/*{first}'), or count the words of all files with "
+            "format='folder'"
+            if others
+            else f"{folder}: the folder holds both CSV and TSV files; name those of one kind by a "
+            f"pattern ('{folder}/*{first}')"
+        )
+    return next(reader for reader in readers() if reader.folders)
+
+
 def _by_name(path: Path) -> Reader | None:
     if path.is_dir():
         if any((path / name).exists() for name in ZARR):
             return reader_of("zarr")
         if any(path.rglob("*.parquet")):
             return reader_of("parquet")
-        return next(reader for reader in readers() if reader.folders)
+        return _of_folder(path)
     name, suffix = stem_of(path)
     candidates = [reader for reader in readers() if suffix in reader.suffixes]
     if not candidates:
