@@ -26,7 +26,8 @@ def test_ctrl_c_says_what_was_interrupted(tmp_path, monkeypatch):
 
     monkeypatch.setattr(formats, "open_source", interrupted)
     done = CliRunner().invoke(main, ["fit", str(tmp_path / "x.csv"), "-s", "1"])
-    assert done.exit_code == 1
+    assert done.exit_code == 130
+    assert "Aborted" not in done.stderr
     assert f"stopped while {tmp_path / 'x.csv'} was read" in done.stderr
     monkeypatch.setattr(group.click.Group, "invoke", interrupted)
     assert "stopped before there was an answer" in CliRunner().invoke(main, ["doctor"]).stderr

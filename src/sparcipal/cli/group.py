@@ -19,6 +19,7 @@ from .questions import choose, explain, stability, trends, update
 from .solving import compare, fit, path, topics
 
 STOPPED = 3  # the exit code of a CSV that holds less than was asked for
+INTERRUPTED = 130  # what shells expect of a process that Ctrl-C has ended
 
 
 class _Group(click.Group):
@@ -34,7 +35,7 @@ class _Group(click.Group):
                 return done
         except KeyboardInterrupt as error:
             note(str(error) or "stopped before there was an answer")
-            raise
+            ctx.exit(INTERRUPTED)
         except BrokenPipeError:
             raise  # the reader of stdout has closed it: click exits silently
         except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
@@ -83,7 +84,8 @@ def main(debug: bool) -> None:
 
     Exit code 0: done, or stopped by Ctrl-C or --time-limit with what is known so far, which is then
     marked as incomplete. 1: an error, 2: a wrong option. 3: CSV, which has no place for such a
-    mark, of a run that was stopped; stderr says why.
+    mark, of a run that was stopped; stderr says why. 130: Ctrl-C before anything was known, or
+    twice.
     """
 
 

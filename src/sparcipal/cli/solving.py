@@ -109,8 +109,8 @@ def fit(source: str, **options: Any) -> None:
     sparcipal fit X.npz -k 4 --nonzero-total 30         30 features, shared out among four
 
     Exit code 0, whether proved optimal or not: the certificate says which. 1: an error, 2: a wrong
-    option, 3: CSV of a run that was stopped. Ctrl-C once gives the best answer so far with its gap,
-    twice quits.
+    option, 3: CSV of a run that was stopped. Ctrl-C once gives the best answer so far with its gap;
+    twice, or before anything is known, it quits with 130.
     """
     result, data = _solve(source, options)
     _save(result, data, options)  # first: a pipe that closes early ends the printing
