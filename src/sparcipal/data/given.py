@@ -48,7 +48,7 @@ def of_data(
 
 def _partitions(X: Any) -> Callable[[], Iterator[Any]] | None:
     """Return the parts of a dask frame as a function of blocks; None of anything else."""
-    if not (is_lazy(X) and hasattr(X, "partitions") and hasattr(X, "columns")):
+    if not (is_lazy(X) and type(X).__name__ == "DataFrame"):  # delayed objects have any attribute
         return None
     return lambda: (part.compute() for part in X.partitions)
 
