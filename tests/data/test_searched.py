@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from sparcipal import read as read_texts
 from sparcipal import sparse_pca, verify
 from sparcipal.data import searched as roads
 from sparcipal.data.inputs import Input
@@ -171,3 +172,11 @@ def test_a_table_and_its_rows_have_one_answer():
     asked = {"n_components": 2, "n_nonzero_coefs": 3}
     held, rows = sparse_pca(X, **asked), sparse_pca(lambda: iter([X.X]), **asked, memory_limit=1)
     assert rows.value == pytest.approx(held.value, rel=1e-12)
+
+
+def test_texts_that_are_read_in_passes_tell_how_their_words_were_counted():
+    texts = read_texts(["alpha beta gamma", "beta gamma delta", "alpha delta delta"] * 5)
+    asked = {"n_components": 1, "n_nonzero_coefs": 2}
+    held, passes = (sparse_pca(texts, **asked, memory_limit=limit) for limit in (1 << 30, 10))
+    assert passes.certificate.screening
+    assert passes.info["texts"] == held.info["texts"]

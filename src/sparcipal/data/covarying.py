@@ -89,9 +89,9 @@ class Covarying:
             tests[component.support, j] = component.weights
         return tests
 
-    def _groups(self, stop: int) -> Iterator[slice]:
+    def _groups(self, stop: int, least: int = GROUP) -> Iterator[slice]:
         """Divide the first `stop` test vectors."""
-        size = max(GROUP, TILE // self._signs.shape[0])
+        size = max(least, TILE // self._signs.shape[0])
         return (slice(start, min(start + size, stop)) for start in range(0, stop, size))
 
     def copy_empty(self) -> Covarying:
@@ -173,8 +173,10 @@ class Covarying:
         unit = power_of_two(float(self._variances.max(initial=0.0)))  # no square may overflow
         variances = self._variances / unit
         energy = np.zeros(variances.size)
-        for part in self._groups(self._n_signs):
-            others = self._images(part) / unit - variances[:, None] * self._signs[:, part]
+        for part in self._groups(self._n_signs, 1):
+            others = self._images(part)
+            others /= unit
+            others -= variances[:, None] * self._signs[:, part]
             energy += np.square(others, out=others).sum(axis=1)
         chance = variances * (variances.sum() - variances) / max(self._rows, 1)
         return _rounded(np.maximum(energy / self._n_signs - chance, 0.0))

@@ -139,7 +139,7 @@ def _let_in(
         notes = (*notes, "X is a symmetric matrix; if it is a covariance, pass covariance=X")
     _tell_beyond(X, notes)
     if isinstance(source, Rows):  # which already hold their weights
-        return Input(source, source.feature_names, notes=notes)
+        return Input(source, source.feature_names, notes=notes, texts=source.texts)
     gaps = for_new_samples(source, door.missing, weights)
     return Input(source, source.feature_names, weights, notes, gaps, texts=source.texts)
 

@@ -104,6 +104,7 @@ class Rows(ABC):
         self.moments: Moments | None = None  # of these rows with these weights, once counted
         self.cache_entry: Any = None  # where results of a pass are stored
         self.notes: tuple[str, ...] = ()  # what was set aside, in sentences
+        self.texts: dict[str, Any] | None = None  # how words were counted
         self.memory_limit = sys.maxsize  # bytes that a pass may take here
         # gives an error about missing entries the remedy that can be followed for these rows
         self.advise: Callable[[ValueError], ValueError] | None = None
@@ -247,7 +248,7 @@ class MatrixRows(Rows):
         super().__init__(table.shape[1], table.shape[0], table.feature_names)
         self.X = table.X
         self.moments, self.cache_entry = table.moments, table.cache_entry
-        self.notes = table.notes
+        self.notes, self.texts = table.notes, table.texts
         self._table = table
 
     def nbytes(self, watch: Watch | None = None) -> int:
@@ -462,8 +463,7 @@ def formed_bytes(n_features: int) -> int:
 def fits_memory(X: Any, memory_limit: int) -> bool:
     """Return whether a table can be searched in memory: it is copied to be centred, and proofs take
     about as much again."""
-    twice = 1 if sp.issparse(X) else 2  # what a sparse one works with counts twice already
-    return twice * working_bytes(X) + formed_bytes(X.shape[1]) <= memory_limit
+    return 2 * working_bytes(X) + formed_bytes(X.shape[1]) <= memory_limit
 
 
 def working_bytes(X: Any) -> int:
