@@ -129,9 +129,9 @@ def sparse_pca(
         Not negative. A weight that is positive is at least 1e-100 of the largest.
     feature_names : sequence of str
     memory_limit : int or str
-        Bytes, or a size as "500MB" and "2GiB". Data that would take more in memory are read in
-        passes: one for the variances, one for the covariance of the features that vary most. These
-        are searched; the bound counts all.
+        Bytes, or a size as "500MB" and "2GiB". Data that would take more than half of it in memory
+        are read in passes: one for the variances, others for the features that covary and for the
+        covariance of those that are kept. These are searched; the bound counts all.
     include : list of names, patterns or numbers, or mask; or one such list per component
         Features that a component must use. They take their places among its nonzeros whatever their
         best loadings are, and the components are then in the order of these lists.

@@ -91,3 +91,29 @@ def test_prices_get_what_the_account_of_the_default_leaves(monkeypatch):
         sparse_pca(X, **asked)
     assert works[0] == joint.BRANCHING[1] > works[1] > joint.BRANCHING[0]
     assert len(works) == 2
+
+
+def test_one_component_among_features_that_are_alike_is_bounded_by_all_their_rows(monkeypatch):
+    """No core of a tree is small enough there; rows of all features prove something."""
+    X = np.random.default_rng(0).standard_normal((60, 900))
+    monkeypatch.setattr(strategy, "HARDLY", 1e-3)
+    monkeypatch.setattr(strategy, "_prove_one", lambda problem, proved, *more: proved)
+    result = sparse_pca(X, n_nonzero_coefs=3)
+    best = min(result.certificate.bounds, key=lambda bound: bound.value)
+    assert best.name == "kyfan"
+    assert verify(result, X).verdict == "proved"
+
+
+def test_bounds_of_large_matrices_are_not_tried_where_there_is_no_room(monkeypatch):
+    """The sketch holds four matrices of all features, the ellipsoid six of the table."""
+    X = np.random.default_rng(0).standard_normal((60, 500))
+    held = X.nbytes + 8 * 500**2
+    monkeypatch.setattr(strategy, "_prove_one", lambda problem, proved, *more: proved)
+    tried = {}
+    for limit in (X.nbytes + held, 10 * held):
+        asked = tried[limit] = set()
+        for name in ("low_rank_bound", "ellipsoid_bound"):
+            monkeypatch.setattr(strategy, name, lambda *a, n=name, own=asked, **k: own.add(n))
+        result = sparse_pca(X, n_nonzero_coefs=3, memory_limit=limit)
+        assert not result.certificate.screening
+    assert list(tried.values()) == [set(), {"low_rank_bound", "ellipsoid_bound"}]

@@ -217,6 +217,18 @@ def test_covariances_outside_are_formed_only_where_variances_leave_a_level_open(
     assert found.joining.tolist() == same.joining.tolist()
 
 
+def test_covariances_outside_are_the_same_in_pieces(monkeypatch):
+    rng = np.random.default_rng(1)
+    cov, core = covariance_of_data(rng.standard_normal((40, 60)))[0], np.arange(10)
+    split = random_split(rng, cov.dense(), core, False)
+    whole = AllFormed(cov, 4, False, core, split)
+    monkeypatch.setattr("sparcipal.bounds.touch.ENTRIES", 120)
+    pieces = AllFormed(cov, 4, False, core, split)
+    for strata in (whole, pieces):
+        strata._look_at(np.arange(10, 60))
+    np.testing.assert_allclose(pieces.others, whole.others, rtol=1e-12)
+
+
 class AllFormed(Strata):
     """Features are looked at with all of their covariances."""
 

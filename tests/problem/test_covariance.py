@@ -297,6 +297,22 @@ def test_columns_of_a_dense_table_are_formed_without_a_copy_of_it(monkeypatch):
     np.testing.assert_allclose(cov.dense() * cov.unit, A, atol=1e-13)
 
 
+def test_a_large_block_of_a_dense_covariance_copies_some_columns_at_a_time(monkeypatch):
+    cov = covariance_of_data(np.random.default_rng(0).standard_normal((500, 60)))[0]
+    some = np.arange(1, 59)
+    whole = cov.submatrix(some)
+    monkeypatch.setattr("sparcipal.problem.covariance.COPIED", 500 * 7)
+    tracemalloc.start()
+    in_pieces = cov.submatrix(some)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < cov.factor().nbytes / 2
+    np.testing.assert_allclose(in_pieces, whole, atol=1e-14)
+    np.testing.assert_array_equal(in_pieces, in_pieces.T)
+    restricted = cov.restrict(some)
+    np.testing.assert_allclose(restricted.dense(), whole, atol=1e-14)
+
+
 def test_rows_of_a_dense_covariance_copy_no_column_where_all_are_asked_for():
     cov = covariance_of_data(np.random.default_rng(0).standard_normal((500, 60)))[0]
     few, every = np.array([3, 7]), np.arange(60)
