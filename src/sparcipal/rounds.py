@@ -67,7 +67,7 @@ def settled(
         known = Known(inside.components, values, whole.nonnegative)
         try:
             if wide.settled:  # the bound needs no more features, but the components may
-                if not searched.beside(known):
+                if not (certify and searched.beside(known)):
                     break
                 before = _moved(inside, data, searched.data)
                 continue
