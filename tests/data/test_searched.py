@@ -180,3 +180,15 @@ def test_texts_that_are_read_in_passes_tell_how_their_words_were_counted():
     held, passes = (sparse_pca(texts, **asked, memory_limit=limit) for limit in (1 << 30, 10))
     assert passes.certificate.screening
     assert passes.info["texts"] == held.info["texts"]
+
+
+def test_features_that_may_not_be_used_are_not_looked_for_either():
+    X = partners()
+    searched, asked = read(X, 40 * 20**2), Constraints(exclude=(99,))
+    chosen = np.argsort(-X.var(axis=0))[:20]
+    searched.begin(2, asked)
+    searched.among(np.sort(chosen), 2, asked)
+    place = np.searchsorted(np.sort(chosen), 0)
+    known = Known([Component(np.array([place]), np.ones(1))], [float(X[:, 0].var())], False)
+    while searched.beside(known):
+        assert 99 not in searched.data.survivors.kept

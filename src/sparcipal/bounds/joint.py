@@ -61,11 +61,13 @@ class Stage:
 class Step:
     """One bound of the plan: "prices", "labels", or a Ky Fan bound by the name of its effort.
 
-    Prices may take so much `work`, or without it what the account of the default leaves.
+    Prices may take so much `work`, or without it what the account of the default leaves. A `resort`
+    is taken only where the gap is larger than the default is content with.
     """
 
     name: str
     work: float | None = None
+    resort: bool = False
 
 
 def prove_jointly(
@@ -111,6 +113,9 @@ def _followed(
     """Take these steps until the gap closes."""
     again = None
     for step in steps:
+        content = proved.value(problem) * (1 + max(options.tol, ROUGH))
+        if step.resort and proved.lowest <= content:
+            continue
         asked = _question(problem, proved, options)
         stage = Stage(asked, proved.bounds, options, problem.dropped, start, again)
         options.monitor.update("bounds", message=_GOING_ON.get(step.name, "Ky Fan bound"))
@@ -122,8 +127,7 @@ def _followed(
             again = answer.again or again
         value = proved.value(problem)
         options.monitor.update("bounds", value=value, bound=proved.lowest)
-        enough = max(options.tol, ROUGH) if step.name == "rough" else options.tol
-        if proved.lowest <= value * (1 + enough) or options.monitor.stopped:
+        if proved.lowest <= value * (1 + options.tol) or options.monitor.stopped:
             break
     return proved
 
@@ -143,8 +147,11 @@ def plan(problem: Problem, certify: str) -> list[Step]:
     if certify == "fast" and small:
         # with many nonzeros more steps pay, branching does not
         steps = [Step("short"), Step("prices")] if problem.s_max <= FEW else [Step("many")]
+        if problem.dropped > 0.0 and problem.s_max <= FEW:
+            steps.append(Step("many", resort=True))
     elif certify == "fast":
-        steps = [Step("rough"), Step("wide")] if problem.dropped > 0.0 else [Step("wide")]
+        wide = Step("wide", resort=problem.dropped > 0.0)
+        steps = [Step("rough"), wide] if wide.resort else [wide]
     elif small and problem.s_max <= FEW:
         # the longer split costs less than branching at the prices of the short one
         steps = [Step("short"), Step("longer"), Step("prices", 1e11), Step("labels")]

@@ -101,6 +101,7 @@ class Stream:
         useful one, which is what it would lose; the best first."""
         empty = Covarying(self.moments, self.center, self.scale, components, 0)
         gain = self._covarying(empty, monitor).gains(values, nonnegative, losses)
+        gain[self._never] = -1.0
         best = np.argsort(-gain, kind="stable")
         return best[: int(np.count_nonzero(gain > 0.0))]
 

@@ -265,7 +265,7 @@ class Searched:
         own = np.concatenate([kept.kept[c.support] for c in known.components])
         by_variance = stream.order()
         rest = by_variance[np.isin(by_variance, kept.kept)]
-        wanted = np.concatenate([own, missed, rest])
+        wanted = np.concatenate([own, missed[~np.isin(missed, self._barred)], rest])
         first = np.sort(np.unique(wanted, return_index=True)[1])
         self._read(stream, self._count, np.sort(wanted[first[: self._count]]))
 
@@ -336,8 +336,7 @@ class _Held:
             return False
         if n >= p and p <= FIRST:
             return True
-        work = 0.0 if sp.issparse(table.X) else float(n) * p**2
-        return rough and (work > SCREENED or (n >= p and work > 0.0))
+        return rough and (sp.issparse(table.X) or n >= p or float(n) * p**2 > SCREENED)
 
     @property
     def nbytes(self) -> int:
