@@ -7,14 +7,18 @@ import io
 import random
 import re
 import sys
+import tempfile
+import tracemalloc
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from sparcipal import Moments, read
-from sparcipal.data.files import bagofwords
+from sparcipal.data import rows
+from sparcipal.data.files import bagofwords, cache, spill
 from sparcipal.data.files import bytes as source
+from sparcipal.data.rows import memory_map
 from sparcipal.kernels import parse as kernel
 
 
@@ -184,6 +188,142 @@ def test_bag_of_words_widens_sums_of_repeated_entries(tmp_path):
     path = write(tmp_path / "docword.txt", text_of([(1, 1, 3), (2, 4, big), (2, 4, 1)]))
     with pytest.raises(ValueError, match="word 4 in document 2 add up to 2147483648, more than"):
         read(path)
+
+
+# --- more than may be held ---
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    """The folder of temporary files, where nothing is left."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setattr(bagofwords, "BLOCK", 64)
+    monkeypatch.setattr(spill, "CHUNK", 50)
+    yield folder
+    assert not list(folder.iterdir())
+
+
+def orders(seed, count=300):
+    """The same entries in order, grouped by documents, and mixed; and mixed with repeats."""
+    rng = random.Random(seed)
+    mixed = some_entries(rng, count)
+    distinct = sorted({(d, w): (d, w, c) for d, w, c in mixed}.values())
+    grouped = sorted(distinct, key=lambda e: (e[0], rng.random()))
+    return {"sorted": distinct, "grouped": grouped, "mixed": mixed}
+
+
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize("order", ["sorted", "grouped", "mixed"])
+@pytest.mark.parametrize("name", ["docword.txt", "docword.txt.gz"])
+def test_counts_that_exceed_the_room_are_mapped_whatever_their_order(
+    tmp_path, temporary, name, order, header
+):
+    entries = orders(1)[order]
+    path = write(tmp_path / name, text_of(entries, header))
+    held = read(path, cache=False)
+    assert memory_map(held.X) is None
+    size = held.X.data.nbytes + held.X.indices.nbytes
+    for room in (60, 600, size - 1, 10 * size):
+        found = read(path, cache=False, memory_limit=2 * room)
+        arrays = (found.X.data, found.X.indices)
+        mapped = [memory_map(array) is not None for array in arrays]
+        if room < size:
+            assert mapped == [True, True], room
+        elif room > size:
+            assert mapped == [False, False], room
+        np.testing.assert_array_equal(found.X.toarray(), expected(entries))
+        for key, sums in found.moments.arrays().items():
+            np.testing.assert_array_equal(sums, held.moments.arrays()[key])
+
+
+def test_counts_that_outgrow_what_the_header_lets_expect_are_mapped(tmp_path, temporary):
+    entries = [(d, w, 1) for d in range(1, 31) for w in range(1, 11)]
+    small = write(tmp_path / "docword.txt", text_of(entries))
+    limit = 2 * 2100  # 5 bytes an entry and the documents; 8 once one count is large
+    assert memory_map(read(small, cache=False, memory_limit=limit).X) is None
+    entries[-1] = (30, 10, 70_000)
+    found = read(write(small, text_of(entries)), cache=False, memory_limit=limit)
+    assert found.X.dtype == np.uint32
+    assert memory_map(found.X) is not None
+    np.testing.assert_array_equal(found.X.toarray(), expected(entries))
+
+
+@pytest.mark.parametrize("off", [True, False])
+def test_counts_too_small_for_the_cache_are_mapped_and_leave_no_entry(
+    tmp_path, temporary, monkeypatch, off
+):
+    monkeypatch.setenv(cache.VARIABLE, "off" if off else str(tmp_path / "kept"))
+    for entries in orders(2).values():
+        found = read(write(tmp_path / "docword.txt", text_of(entries)), memory_limit=700)
+        assert memory_map(found.X) is not None
+        assert found.cache_entry is None
+        np.testing.assert_array_equal(found.X.toarray(), expected(entries))
+    assert (tmp_path / "kept").exists() != off
+    assert not list((tmp_path / "kept").glob("*"))
+
+
+def test_counts_from_standard_input_are_mapped_if_they_exceed_the_room(monkeypatch, temporary):
+    for entries in orders(3).values():
+        raw = io.BytesIO(text_of(entries).encode())
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(raw))
+        found = read("-", format="bagofwords", memory_limit=700)
+        assert memory_map(found.X) is not None
+        np.testing.assert_array_equal(found.X.toarray(), expected(entries))
+
+
+@pytest.mark.parametrize("order", ["sorted", "mixed"])
+def test_a_disk_may_fail_at_any_step_where_counts_are_mapped(
+    tmp_path, temporary, monkeypatch, order
+):
+    entries = orders(4)[order]
+    path = write(tmp_path / "docword.txt", text_of(entries, header=False))
+    write_, steps = cache.Column._all, []
+
+    def fails_at(step):
+        def some(self, raw):
+            steps.append(1)
+            if len(steps) >= step:
+                raise OSError(28, "No space left on device")
+            return write_(self, raw)
+
+        return some
+
+    monkeypatch.setattr(cache.Column, "_all", fails_at(np.inf))
+    read(path, cache=False, memory_limit=700)
+    total = len(steps)
+    assert total > 50
+    for step in [*range(1, total, 11), total]:
+        steps.clear()
+        monkeypatch.setattr(cache.Column, "_all", fails_at(step))
+        with pytest.warns(RuntimeWarning, match="No space left") as told:
+            found = read(path, cache=False, memory_limit=700)
+        assert len(told) == 1
+        assert memory_map(found.X) is None
+        np.testing.assert_array_equal(found.X.toarray(), expected(entries))
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_memory_does_not_grow_with_the_counts(tmp_path, monkeypatch, mixed):
+    monkeypatch.setattr(bagofwords, "BLOCK", 1 << 14)
+    monkeypatch.setattr(spill, "CHUNK", 1 << 12)
+    monkeypatch.setattr(rows, "SPARSE_BLOCK", 1 << 12)
+    monkeypatch.setattr(source, "BUFFER", 1 << 12)
+    rng, peaks, sizes = np.random.default_rng(0), [], []
+    for count in (10_000, 10_000, 50_000):  # the first one compiles
+        places = np.sort(rng.choice(1000 * 1000, count, replace=False))
+        places = rng.permutation(places) if mixed else places
+        text = "".join(f"{i // 1000 + 1} {i % 1000 + 1} 3\n" for i in places.tolist())
+        path = write(tmp_path / f"docword{len(sizes)}.txt", f"1000\n1000\n{count}\n{text}")
+        sizes.append(5 * count)
+        tracemalloc.start()
+        table = read(path, cache=False, memory_limit=100_000)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert memory_map(table.X) is not None
+        assert table.X.nnz == count
+    assert peaks[2] - peaks[1] < 0.1 * (sizes[2] - sizes[1]), (peaks, sizes)
 
 
 # --- faults ---

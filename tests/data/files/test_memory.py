@@ -10,10 +10,12 @@ import pytest
 import scipy.sparse as sp
 
 from sparcipal import read
+from sparcipal.data.files import cache
 from sparcipal.data.rows import memory_map
 
 X = np.random.default_rng(0).standard_normal((60, 9))
 S = sp.random_array((60, 9), density=0.3, rng=np.random.default_rng(1), format="csr")
+COUNTS = np.random.default_rng(2).poisson(0.5, size=(60, 9))
 NAMES = tuple(f"w{j}" for j in range(9))
 
 
@@ -53,7 +55,16 @@ def _h5ad_sparse(path):
     anndata.AnnData(sp.csr_matrix(S)).write_h5ad(path)
 
 
+def _bag(path, shuffled=False):
+    rows, columns = np.nonzero(COUNTS)
+    order = np.random.default_rng(3).permutation(rows.size) if shuffled else range(rows.size)
+    lines = [f"{rows[i] + 1} {columns[i] + 1} {COUNTS[rows[i], columns[i]]}\n" for i in order]
+    path.write_text(f"60\n9\n{len(lines)}\n" + "".join(lines))
+
+
 MAKERS = {
+    "docword.txt": (_bag, COUNTS),
+    "docword.mixed.txt": (lambda path: _bag(path, shuffled=True), COUNTS),
     "x.csv": (_csv, X),
     "x.parquet": (_parquet, X),
     "parts": (_parquet_folder, X),
@@ -141,3 +152,30 @@ def test_groups_of_zarr_say_which_array(tmp_path):
     assert read(tmp_path / "x.zarr", key="two").X[2].tolist() == [4.0, 5.0]
     with pytest.raises(ValueError, match="no array 'six'"):
         read(tmp_path / "x.zarr", key="six")
+
+
+@pytest.mark.parametrize("name", ["x.csv", "docword.txt", "docword.mixed.txt"])
+def test_what_cannot_be_written_is_held_with_one_warning(name, tmp_path, monkeypatch):
+    make, expected = MAKERS[name]
+    make(tmp_path / name)
+
+    def full(self, raw):
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    with monkeypatch.context() as disk:
+        disk.setattr(cache.Column, "_all", full)
+        with pytest.warns(RuntimeWarning, match="No space") as told:
+            found = read(tmp_path / name, cache=False, memory_limit=700)
+    assert len(told) == 1
+    assert "temporary: the parsed data could not be kept" in str(told[0].message)
+    assert memory_map(found.X) is None
+    np.testing.assert_array_equal(found.X.toarray() if sp.issparse(found.X) else found.X, expected)
+    assert not list((tmp_path / "temporary").iterdir())
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with pytest.warns(RuntimeWarning, match=r"nowhere: .*TMPDIR") as told:
+        found = read(tmp_path / name, cache=False, memory_limit=700)
+    assert len(told) == 1
+    assert memory_map(found.X) is None

@@ -3,7 +3,7 @@
 Ids start at 1. The header may be missing. Every line is checked: a wrong number of fields, an id
 out of range or a count too large is reported with its line. A file with its documents in order, and
 the words in order inside them, is parsed to the matrix in one pass; any other order and repeated
-entries cost a second pass over the parsed arrays.
+entries cost two more passes over the parsed arrays: pieces are sorted, and merged.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,7 +24,7 @@ from ..table import Table
 from .bytes import Path_, Source, damaged, open_bytes, read_names, spoiled
 from .cache import Cache, Draft, Entry
 from .reader import Parsed, Reader
-from .spill import Spill, assemble, pointers
+from .spill import Spill, assemble, pointers, temporary
 
 NAME = "bagofwords"
 ROOM = 1 << 20  # documents and words that a header may promise, however few entries there are
@@ -32,7 +32,8 @@ BLOCK = 1 << 20  # bytes parsed together
 LONGEST = 1 << 16  # bytes of a line
 PAD = 32  # bytes after the last line that the parser may look at
 LARGEST = 2**31 - 1  # document, word or count
-SLICE = 1 << 22  # entries sorted together
+SLICE = 1 << 20  # entries sorted together, if there is room
+SORTING = 96  # bytes for each of them
 
 
 def read_bagofwords(source: Source, names: tuple[str, ...] | None) -> Parsed:
@@ -98,34 +99,53 @@ def _counts(source: Source) -> tuple[Any, bool, Entry | None]:
 
 
 def _parsed(source: Source, drafts: contextlib.ExitStack) -> tuple[Spill, dict[str, Any]]:
-    """Parse, into the cache when there is one and the arrays are large enough for it."""
+    """Parse, to where the arrays can stay."""
     with open_bytes(source) as stream:
         header, first, line = _header(stream, source)
         # A header cannot make us set aside more than the file can hold: an entry takes a byte at
         # least, however well it is compressed.
         expected = min(header[2], source.size) if header else source.size // 5
-        wanted = source.hashed and 5 * expected >= source.cache.least
-        spill = Spill(_draft(source.cache, drafts) if wanted else None, max(expected, 1))
+        spill = _spill(source, drafts, expected, surely=header is not None)
         entries = parse(stream, first, line, source, header, spill)
     n_documents, n_words = _shape(entries, header, source)
-    if not entries.ordered:
-        spill.finish()
-        draft = None if spill.draft is None else _draft(source.cache, drafts)
-        entries = in_order(entries, source, draft)
     lengths = np.zeros(n_documents, dtype=np.int64)
-    np.add.at(lengths, entries.documents - 1, entries.lengths)
-    entries.spill.add("indptr", pointers(lengths))
-    entries.spill.finish()
+    for documents, counts in spill.chunks("documents", "lengths"):
+        np.add.at(lengths, documents - 1, counts)
+    if entries.ordered:
+        spill.drop("documents", "lengths")
+    else:
+        spill.finish()
+        spill, lengths = in_order(entries, lengths, source)
+    spill.add("indptr", pointers(lengths))
+    spill.finish()
     facts = {"sparse": True, "shape": [n_documents, n_words], "header": header is not None}
-    return entries.spill, facts
+    return spill, facts
 
 
-def _draft(cache: Cache, drafts: contextlib.ExitStack) -> Draft | None:
-    """Return a new draft that is removed when the stack closes, unless it became an entry."""
-    draft = cache.draft()
-    if draft is not None:
-        drafts.callback(draft.abandon)
-    return draft
+def _spill(source: Source, drafts: contextlib.ExitStack, expected: int, *, surely: bool) -> Spill:
+    """Return where the arrays go: to a draft of the cache when they are large enough for it,
+    otherwise to memory, and to files that are mapped once they are more than may be held there.
+
+    Only a header tells before; a file without one may have half as many entries as it could, and
+    one that is compressed tells nothing by its size.
+    """
+
+    def lasting() -> Draft | None:
+        draft: Draft | None = source.cache.draft()
+        if draft is not None:
+            drafts.callback(draft.abandon)  # unless it became an entry
+        return draft
+
+    def mapped() -> Draft | None:
+        return temporary(source, drafts)
+
+    count = max(expected, 1)
+    if source.hashed and 5 * expected >= source.cache.least:
+        draft = lasting()
+        if draft is not None:
+            return Spill(draft, count, more=lasting)
+    large = surely and 5 * expected > source.room
+    return Spill(None, count, room=0 if large else source.room, more=mapped)
 
 
 def _moments(matrix: Any, entry: Entry | None) -> Moments | None:
@@ -164,7 +184,7 @@ def _header(stream: BinaryIO, source: Source) -> tuple[tuple[int, ...] | None, b
 def _shape(entries: Entries, header: tuple[int, ...] | None, source: Source) -> tuple[int, int]:
     """Return the numbers of documents and words: those of the header if there is one and they are
     plausible."""
-    total = int(entries.lengths.sum())
+    total = entries.spill.count("indices")
     if header is None:
         return entries.last_document, entries.last_word
     if header[2] != total:
@@ -186,32 +206,19 @@ def _shape(entries: Entries, header: tuple[int, ...] | None, source: Source) -> 
 
 @dataclass(frozen=True)
 class Entries:
-    """Parsed entries: the words (from 0) and counts that were spilled, in runs of one document
-    (from 1)."""
+    """Parsed entries, spilled: words (`indices`, from 0) and counts (`data`), in runs of so many
+    (`lengths`) of one document (`documents`, from 1)."""
 
     spill: Spill
-    documents: np.ndarray
-    lengths: np.ndarray
     last_document: int
     last_word: int
     ordered: bool  # documents in order, and words in order inside them
 
 
-@dataclass
-class _Runs:
-    documents: list[np.ndarray] = field(default_factory=list)
-    lengths: list[np.ndarray] = field(default_factory=list)
-
-    def joined(self) -> tuple[np.ndarray, np.ndarray]:
-        none = np.empty(0, dtype=np.int32)
-        return np.concatenate([none, *self.documents]), np.concatenate([none, *self.lengths])
-
-
-def _add(spill: Spill, indices: np.ndarray, counts: np.ndarray, largest: int) -> None:
-    """Spill entries; counts take one byte each until one of all so far needs two or four."""
-    kinds = (np.uint8, np.uint16, np.uint32)
-    spill.add("indices", indices)
-    spill.add("data", counts, next(kind for kind in kinds if largest <= np.iinfo(kind).max))
+def _kind(largest: int) -> Any:
+    """Return the smallest type of counts: one byte each until one of all so far needs more."""
+    kinds = (np.uint8, np.uint16, np.uint32, np.uint64)
+    return next(kind for kind in kinds if largest <= np.iinfo(kind).max)
 
 
 def parse(
@@ -231,10 +238,16 @@ def parse(
     state[[kernel.GROUPED, kernel.SORTED]] = 1
     numbers = np.zeros(3, dtype=np.int64)
     swift = int(sys.byteorder == "little")
-    runs = _Runs()
     buffer = _Buffer(stream, first)
     indices, counts, documents, lengths = (np.empty(0, dtype=np.int32) for _ in range(4))
-    _add(spill, indices, counts, 0)  # the arrays exist even without an entry
+
+    def keep(entries: int, runs: int) -> None:
+        spill.add("indices", indices[:entries])
+        spill.add("data", counts[:entries], _kind(int(state[kernel.LARGEST])))
+        spill.add("documents", documents[:runs])
+        spill.add("lengths", lengths[:runs])
+
+    keep(0, 0)  # the arrays exist even without an entry
     while end := buffer.fill(source, line):
         room = end // 6 + 1  # the shortest entry takes six bytes
         if room > indices.size:
@@ -248,14 +261,10 @@ def parse(
         if state[kernel.FAULT]:
             _drain(stream, source, line)
             raise ValueError(_fault(buffer.line_at(int(state[kernel.AT])), line, limits, source))
-        _add(spill, indices[:found], counts[:found], int(state[kernel.LARGEST]))
-        runs.documents.append(documents[: state[kernel.RUNS]].copy())
-        runs.lengths.append(lengths[: state[kernel.RUNS]].copy())
+        keep(found, int(state[kernel.RUNS]))
     ordered = bool(state[kernel.GROUPED] and state[kernel.SORTED])
-    return Entries(
-        spill, *runs.joined(), int(state[kernel.LAST_DOCUMENT]), int(state[kernel.LAST_WORD]),
-        ordered,
-    )  # fmt: skip
+    last_document, last_word = int(state[kernel.LAST_DOCUMENT]), int(state[kernel.LAST_WORD])
+    return Entries(spill, last_document, last_word, ordered)
 
 
 def words_at(text: np.ndarray) -> np.ndarray:
@@ -360,24 +369,33 @@ def _fault(raw: bytes, line: int, limits: np.ndarray, source: Path_) -> str:
 # --- entries in any order ---
 
 
-def in_order(entries: Entries, source: Source, draft: Draft | None) -> Entries:
-    """Return the same entries sorted by documents and words, with repeated ones added up."""
-    indices, data = entries.spill.array("indices"), entries.spill.array("data")
-    order = np.argsort(entries.documents, kind="stable")
-    documents, lengths = entries.documents[order], entries.lengths[order].astype(np.int64)
-    ends = np.cumsum(entries.lengths, dtype=np.int64)[order]
-    out, runs, largest = Spill(draft, indices.size), _Runs(), 0
-    for a, b in _slices(documents, lengths):
-        count = lengths[a:b]
-        inside = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-        at = np.repeat(ends[a:b] - count, count) + inside
-        key = np.repeat(documents[a:b].astype(np.int64), count) * (entries.last_word + 1)
-        key += indices[at]
-        order = np.argsort(key, kind="stable")
-        key = key[order]
-        first = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
-        sums = np.add.reduceat(data[at][order].astype(np.int64), first)
-        document, word = np.divmod(key[first], entries.last_word + 1)
+def in_order(entries: Entries, lengths: np.ndarray, source: Source) -> tuple[Spill, np.ndarray]:
+    """Return the words and counts sorted by documents and words, with repeated ones added up, and
+    how many each document has; `lengths` says how many it had.
+
+    Pieces are sorted by themselves, then merged, as many documents at a time as there is room for.
+    """
+    step = int(min(SLICE, max(source.room // SORTING, 1)))
+    spill, width, largest = entries.spill, entries.last_word, 0
+    pieces, ends = spill.another(spill.count("indices")), [0]
+    for key, counts in _keys(spill, width, step):
+        key, sums = _added_up(key, counts)
+        largest = max(largest, int(sums.max()))
+        pieces.add("key", key)
+        pieces.add("sum", sums, _kind(largest))
+        ends.append(ends[-1] + key.size)
+    pieces.finish()
+    out = pieces.another(ends[-1])
+    spill.discard()
+    keys, counts = np.asarray(pieces.array("key")), np.asarray(pieces.array("sum"))
+    borders, starts = width * _borders(lengths, step), ends[:-1]
+    lengths, largest = np.zeros_like(lengths), 0
+    for border in borders:
+        stops = [a + int(keys[a:b].searchsorted(border)) for a, b in zip(starts, ends[1:])]
+        parts = [slice(a, b) for a, b in zip(starts, stops) if a < b]
+        starts = stops
+        key, sums = _added_up(*(np.concatenate([x[p] for p in parts]) for x in (keys, counts)))
+        document, word = np.divmod(key, width)
         largest = max(largest, int(sums.max()))
         if largest > LARGEST:
             j = int(np.argmax(sums))
@@ -385,23 +403,46 @@ def in_order(entries: Entries, source: Source, draft: Draft | None) -> Entries:
                 f"{source}: the counts of word {word[j] + 1} in document {document[j]} add up to "
                 f"{sums[j]}, more than {LARGEST}"
             )
-        _add(out, word.astype(np.int32), sums, largest)
-        found, times = np.unique(document, return_counts=True)
-        runs.documents.append(found)
-        runs.lengths.append(times)
-    return Entries(out, *runs.joined(), entries.last_document, entries.last_word, True)
+        out.add("indices", word.astype(np.int32))
+        out.add("data", sums, _kind(largest))
+        np.add.at(lengths, document - 1, 1)
+    return out, lengths
 
 
-def _slices(documents: np.ndarray, lengths: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Yield ranges of runs that hold whole documents, with about SLICE entries together."""
-    last = np.flatnonzero(np.append(documents[1:] != documents[:-1], True)) + 1  # ends of documents
-    total = np.cumsum(lengths)[last - 1]
-    a = done = 0
-    while a < documents.size:
-        i = int(np.searchsorted(total, done + SLICE))
-        i = min(i, last.size - 1)
-        yield a, int(last[i])
-        a, done = int(last[i]), int(total[i])
+def _keys(spill: Spill, width: int, step: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield documents and words as one number, and counts, about `step` entries at a time."""
+    names = ("documents", "lengths", "indices", "data")
+    documents, lengths, indices, data = map(spill.array, names)
+    run = at = 0
+    while run < lengths.size:
+        ends = np.cumsum(lengths[run : run + step], dtype=np.int64)
+        count = max(int(np.searchsorted(ends, step, side="right")), 1)
+        some, stop = slice(run, run + count), at + int(ends[count - 1])
+        key = np.repeat(documents[some].astype(np.int64) * width, lengths[some])
+        key += indices[at:stop]
+        yield key, data[at:stop]
+        run, at = run + count, stop
+
+
+def _added_up(key: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the keys in order, each once, with the sums of their counts."""
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    first = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
+    return key[first], np.add.reduceat(counts[order].astype(np.int64), first)
+
+
+def _borders(lengths: np.ndarray, step: int) -> np.ndarray:
+    """Return the documents (from 1) before which slices end: a slice has some entries, and no more
+    than `step` unless one document has."""
+    total = np.cumsum(lengths)
+    found, done = [], 0
+    while done < total[-1]:
+        more = np.searchsorted(total, (done, done + step), side="right")
+        count = max(int(more[0]) + 1, int(more[1]))
+        found.append(count + 1)
+        done = int(total[count - 1])
+    return np.array(found, dtype=np.int64)
 
 
 READER = Reader(

@@ -244,10 +244,10 @@ class Cache:
 
 
 class Draft:
-    """A folder that becomes an entry or is removed."""
+    """A folder that becomes an entry or is removed; always removed where it is not `lasting`."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, *, lasting: bool = True) -> None:
+        self.folder, self.lasting = folder, lasting
         self._columns: list[Column] = []
 
     def column(self, name: str, dtype: Any) -> Column:
@@ -419,7 +419,8 @@ def _discard(path: Path, error: Exception) -> None:
 def warn_not_cached(folder: Path, error: OSError) -> None:
     warnings.warn(
         f"{folder}: the parsed data could not be kept ({error.strerror or error}); the work goes "
-        f"on without. Make room, name another folder in {VARIABLE}, or pass cache=False",
+        f"on without. Make room, or name another folder: in {VARIABLE}, or with cache=False in "
+        "TMPDIR",
         RuntimeWarning,
         stacklevel=2,
     )

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,7 @@ import scipy.sparse as sp
 from .bytes import Source
 from .cache import Draft, Entry
 from .reader import Columns, NotInBlocks, Parsed, Reader
-from .spill import Spill, assemble, collect
+from .spill import Spill, assemble, collect, temporary
 
 
 def read_cached(
@@ -74,15 +72,10 @@ def streamed(
 def spooled(blocks: Iterator[Parsed | Columns], source: Source) -> Parsed:
     """Write blocks to files that are mapped, and gone from their folder at once: the system frees
     them with the matrix."""
-    draft = None if source.cache is None else source.cache.draft()
-    if draft is None:
-        draft = Draft(Path(tempfile.mkdtemp(prefix="sparcipal-")))
-    try:
-        spill = Spill(draft)
+    with contextlib.ExitStack() as drafts:
+        spill = Spill(None, more=lambda: temporary(source, drafts))
         facts, names = collect(blocks, spill)
         return _made(spill, source, facts, names)
-    finally:
-        draft.abandon()
 
 
 def _made(spill: Spill, source: Source, facts: dict[str, Any], names: dict[str, Any]) -> Parsed:

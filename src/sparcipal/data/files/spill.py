@@ -1,14 +1,18 @@
 """Arrays that arrive in pieces, and the matrix that they make.
 
-Pieces go to the files of a cache draft while its disk has room, otherwise to memory: a parsed file
-need not fit into memory, and a full disk costs a warning and not the work done so far.
+Pieces go to the files of a draft while its disk has room, otherwise to memory: a parsed file
+need not fit into memory, and a full disk costs a warning and not the work done so far. The draft is
+one of the cache, or a temporary one to which arrays move when they outgrow memory.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import mmap
+import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,15 +23,49 @@ from .bytes import Source
 from .cache import Column, Draft, Entry, warn_not_cached
 from .reader import Columns, Names, NotInBlocks, Parsed
 
-CHUNK = 1 << 22  # entries copied together
+CHUNK = 1 << 20  # entries copied together
+
+
+def temporary(source: Source, drafts: contextlib.ExitStack) -> Draft | None:
+    """Return a draft for arrays that no entry keeps: in the folder of the cache if there is one,
+    otherwise in that of the system. Its files are gone from there when the stack closes; the system
+    frees them with the maps of them. None, with a warning, when there can be none."""
+    kept = None if source.cache is None else source.cache.draft()
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="sparcipal-")) if kept is None else kept.folder
+    except OSError as error:
+        warn_not_cached(Path(tempfile.tempdir or "temporary files"), error)
+        return None
+    draft = Draft(folder, lasting=False)
+    drafts.callback(draft.abandon)
+    return draft
 
 
 class Spill:
-    """Named arrays that grow. `expected` entries each are set aside when they are in memory."""
+    """Named arrays that grow: in the files of a draft, or in memory.
 
-    def __init__(self, draft: Draft | None, expected: int = 0) -> None:
-        self.draft = draft  # None once the arrays are in memory
-        self._expected = expected
+    Parameters
+    ----------
+    draft : Draft or None
+        None for memory.
+    expected : int
+        So many entries of each array are set aside when they are in memory.
+    room : int
+        Arrays in memory move to a draft once they take more bytes.
+    more : callable, optional
+        Returns a new draft, or None; without it nothing moves.
+    """
+
+    def __init__(
+        self,
+        draft: Draft | None,
+        expected: int = 0,
+        *,
+        room: int = 0,
+        more: Callable[[], Draft | None] | None = None,
+    ) -> None:
+        self.draft = draft  # None while the arrays are in memory
+        self._expected, self._room, self._more = expected, room, more
         self._parts: dict[str, Column | _InMemory] = {}
         self._shapes: dict[str, tuple[int, ...]] = {}
         self._n_files = 0
@@ -44,10 +82,38 @@ class Spill:
             self._parts[name].write(piece)
 
         self._attempt(append)
+        if self.draft is None and self._more is not None and self.nbytes > self._room:
+            self.draft = self._more()
+            self._attempt(self._move)
+
+    def another(self, expected: int) -> Spill:
+        """Return one for other arrays: in files where these are, otherwise in memory as far as
+        these leave room."""
+        if self._more is None:
+            return Spill(None, expected)
+        if self.draft is not None:
+            return Spill(self._more(), expected, room=self._room, more=self._more)
+        return Spill(None, expected, room=self._room - self.nbytes, more=self._more)
 
     def subtract(self, name: str, shift: int) -> None:
         """Take a number from every entry of an array."""
         self._attempt(lambda: self._rewrite(name, self._parts[name].dtype, shift))
+
+    def chunks(self, *names: str) -> Iterator[tuple[np.ndarray, ...]]:
+        """Yield arrays of one length, some entries at a time."""
+        parts = [self._parts[name] for name in names]
+        for start in range(0, parts[0].count, CHUNK):
+            yield tuple(part.part(start, min(CHUNK, part.count - start)) for part in parts)
+
+    def drop(self, *names: str) -> None:
+        """Forget arrays that are not finished."""
+        for name in names:
+            _remove(self._parts.pop(name))
+
+    def discard(self) -> None:
+        """Forget everything."""
+        self._parts.clear()
+        self._drop_draft()
 
     def finish(self, **shapes: tuple[int, ...]) -> None:
         """Complete the arrays; those that are not flat have their shape here."""
@@ -71,6 +137,10 @@ class Spill:
         there."""
         return self.in_memory if self.nbytes <= source.room else self.array
 
+    def count(self, name: str) -> int:
+        """Return how many entries an array has."""
+        return self._parts[name].count
+
     @property
     def nbytes(self) -> int:
         return sum(part.count * part.dtype.itemsize for part in self._parts.values())
@@ -81,7 +151,9 @@ class Spill:
         """Make the draft the cache entry of a source; None when they are more than the cache may
         have, or when the arrays are in memory, which is where they are brought when the disk
         fails."""
-        if self.draft is None or not source.cache.has_room(source, self.nbytes):
+        if self.draft is None or not self.draft.lasting:
+            return None
+        if not source.cache.has_room(source, self.nbytes):
             return None
         # opened before the folder gets another name, which another process may then remove
         maps = {name: self.array(name) for name in self._parts}
@@ -91,7 +163,11 @@ class Spill:
             return entry
         except OSError as error:
             warn_not_cached(source.cache.folder, error)
-            self._parts = {name: _InMemory.of(array) for name, array in maps.items()}
+            fits = self.nbytes <= source.room
+            self._parts = {
+                name: _InMemory.of(np.array(array) if fits else array)
+                for name, array in maps.items()
+            }
             self._drop_draft()
             return None
 
@@ -109,16 +185,26 @@ class Spill:
             for name, part in self._parts.items():
                 if isinstance(part, Column):
                     part.abandon()
-                memory = _InMemory(part.dtype, max(self._expected, part.count))
-                _copy(part, memory)
-                self._parts[name] = memory
+                    memory = _InMemory(part.dtype, max(self._expected, part.count))
+                    _copy(part, memory)
+                    self._parts[name] = memory
             self._drop_draft()
             step()
 
     def _drop_draft(self) -> None:
+        """Go on in memory."""
         if self.draft is not None:
             self.draft.abandon()
-            self.draft = None
+        self.draft = self._more = None
+
+    def _move(self) -> None:
+        """Bring arrays from memory to the draft; where there is none, no other is asked for."""
+        if self.draft is None:
+            self._more = None
+            return
+        for name, part in self._parts.items():
+            if isinstance(part, _InMemory):
+                self._rewrite(name, part.dtype)
 
     def _new(self, name: str, dtype: np.dtype[Any]) -> Column | _InMemory:
         if self.draft is None:
@@ -131,9 +217,7 @@ class Spill:
         old, new = self._parts[name], self._new(name, dtype)
         _copy(old, new, shift)
         self._parts[name] = new
-        if isinstance(old, Column):
-            old.abandon()
-            old.path.unlink()
+        _remove(old)
 
     def _close(self) -> None:
         for name, part in self._parts.items():
@@ -142,6 +226,12 @@ class Spill:
                 part.rename(name)
             else:
                 part.trim()
+
+
+def _remove(part: Column | _InMemory) -> None:
+    if isinstance(part, Column):
+        part.abandon()
+        part.path.unlink()
 
 
 def _copy(old: Column | _InMemory, new: Column | _InMemory, shift: int = 0) -> None:
@@ -160,8 +250,8 @@ class _InMemory:
 
     @staticmethod
     def of(array: np.ndarray) -> _InMemory:
-        made = _InMemory(array.dtype, array.size)
-        made.write(array)
+        made = _InMemory(array.dtype, 0)
+        made.count, made._room = array.size, array.reshape(-1)
         return made
 
     def write(self, piece: np.ndarray) -> None:
