@@ -16,6 +16,7 @@ import functools
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import dask
@@ -27,28 +28,32 @@ from ..numerics.threads import DASK_BACKEND, one_blas_thread, register_backend
 from .columns import Column, looks_like_identifier
 from .daskpass import (
     TOGETHER,
+    UNKNOWN,
     Pass,
     Size,
     checked_block,
     computed,
     graph_of,
-    groups_of,
     large_graphs,
     memory_of_a_thread,
     nbytes_of,
+    planned,
     running_client,
     same,
+    shares_memory,
     size_of,
 )
 from .frames import Part, is_frame, part_of
 from .layout import Layout, known_columns
 from .moments import Moments
+from .passes import FIRST, SQUARES
 from .rows import A, Rows, Watch, block_table
 from .scores import Scorer
 from .table import Table, stacked
 
 SMALL = 1 << 26  # bytes of a table that is assumed to fit any memory
-FEW = 64  # blocks of unknown size that are not worth a look at the first one
+FEW = 64  # blocks of unknown size that are not worth a look at the first one,
+TIGHT = 16 * TOGETHER  # unless memory is less than this
 BLOCK = "128 MiB"  # size of a block after chunked columns were put together
 SHARE = 0.6  # of a worker's memory that dask fills before it writes to disk
 
@@ -82,10 +87,18 @@ class DaskRows(Rows):
         self.notes, self._layout = notes, layout
         self.parts = list(parts)
         self._counts = None if counts is None else list(counts)
-        # bytes of every block: at most so many, or as a pass has found them
-        self._sizes = None if counts is None else [8 * count * n_features for count in counts]
-        whole = None if self._sizes is None else sum(self._sizes)
-        self._bytes = whole if dense or (whole is not None and whole <= SMALL) else None
+        # at most so large, or as a pass has found the blocks
+        self._sizes: list[Size] | None = None
+        self._bytes: int | None = None
+        self._known = dense
+        if counts is not None:
+            most = [(count, 8 * count * n_features) for count in counts]
+            self._sizes = [
+                Size(count, size, size if dense else min(size, TOGETHER), dense)
+                for count, size in most
+            ]
+            whole = sum(size for _, size in most)
+            self._bytes = whole if dense or whole <= SMALL else None
 
     def blocks(self) -> Iterator[Any]:
         for part in self._checked_parts():
@@ -129,23 +142,31 @@ class DaskRows(Rows):
         return self._accumulate(empty, watch, weighted=self.sample_weight is not None)
 
     def _accumulate(self, empty: A, watch: Watch | None, *, weighted: bool) -> A:
-        groups = groups_of(self._block_sizes(), TOGETHER + nbytes_of(empty))
+        limit = self.memory_limit if shares_memory() else sys.maxsize
+        # All passes have as many threads as that of the products: memory that threads have freed
+        # and keep is taken by those of the next pass only as far as there are as many.
+        products = 8 * min(self.n_features, FIRST) ** 2
+        sums = max(nbytes_of(empty), min(products, limit // SQUARES))
+        plan = planned(self._block_sizes(limit), sums, limit)
         weights = self._weights() if weighted else None
-        task = graph_of(Pass(empty, self._layout), self.parts, groups, weights)
+        task = graph_of(Pass(empty, self._layout), self.parts, plan, weights)
         with large_graphs(), self._advised():
-            total, sizes = computed(task, len(groups), watch)
+            total, sizes = computed(task, plan, watch)
         self._learn(sizes)
         return total
 
-    def _block_sizes(self) -> list[int]:
-        """Return about how many bytes each block has; where nothing is known, as the first one."""
+    def _block_sizes(self, limit: int) -> list[Size]:
+        """Return about how large each block is; where nothing is known, as the first one."""
+        look = limit < TIGHT if self._sizes is not None else len(self.parts) > FEW or limit < TIGHT
+        if not self._known and look:
+            name = f"sparcipal-size-{tokenize(self.parts[0].key)}"
+            size = dask.delayed(size_of)(self.parts[0], dask_key_name=name)
+            (first,) = dask.compute(size)
+            sizes = self._sizes or [first] * len(self.parts)
+            self._sizes = [replace(s, held=first.held, dense=first.dense) for s in sizes]
+            self._known = True
         if self._sizes is None:
-            first = TOGETHER
-            if len(self.parts) > FEW:
-                name = f"sparcipal-size-{tokenize(self.parts[0].key)}"
-                size = dask.delayed(size_of)(self.parts[0], dask_key_name=name)
-                (first,) = dask.compute(size)
-            self._sizes = [first] * len(self.parts)
+            self._sizes = [UNKNOWN] * len(self.parts)
         return self._sizes
 
     def _checked_parts(self) -> list[Any]:
@@ -171,8 +192,8 @@ class DaskRows(Rows):
 
     def _learn(self, sizes: list[Size]) -> None:
         self._check_counts([size.rows for size in sizes])
-        self._sizes = [size.bytes for size in sizes]
-        self._bytes = sum(self._sizes)
+        self._sizes, self._known = sizes, True
+        self._bytes = sum(size.bytes for size in sizes)
 
     def _check_counts(self, counts: list[int]) -> None:
         """Remember the rows of the blocks; refuse others than those before, and none at all."""

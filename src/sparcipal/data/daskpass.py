@@ -1,18 +1,22 @@
 """One pass over blocks of rows as a graph of dask: which tasks there are, what they do, and a run.
 
 Neighbouring blocks that are small are made and summed inside one task; sums are merged two by two.
+Where memory is too little for that, dask's threads add to few sums that are there from the start.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sys
+import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import dask
+import dask.local
+import dask.threaded
 import numpy as np
 import scipy.sparse as sp
 from dask.base import tokenize
@@ -20,13 +24,17 @@ from dask.callbacks import Callback
 from dask.core import get_dependencies
 from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
+from dask.system import CPU_COUNT
 
-from ..numerics.threads import one_blas_thread
+from ..numerics.threads import one_blas_thread, thread_pool
 from .layout import Layout
 from .rows import TELL, Watch, block_table, working_bytes
 from .table import stacked
 
 TOGETHER = 1 << 25  # bytes of blocks that one task sums
+MANY = 8  # tasks at once for which there should be room if their sums are merged two by two
+LEAST = 1 << 25  # bytes of memory that a pass may take in any case
+THREAD = 1 << 22  # bytes that a thread takes besides, most of them freed and not given back
 # The sums that a task makes -> its name on dask's dashboard, which is that of the reporting stage.
 PASSES = {"Moments": "moments", "Gram": "products", "Covarying": "covariation", "Strip": "rows"}
 
@@ -37,6 +45,20 @@ class Size:
 
     rows: int
     bytes: int  # in double precision, with the indices of a sparse block
+    held: int  # as it is
+    dense: bool = False
+
+
+UNKNOWN = Size(0, TOGETHER, TOGETHER)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the blocks of a pass are summed."""
+
+    groups: list[range]  # of blocks that one task sums
+    threads: int  # tasks that there is room for
+    lanes: int = 0  # sums to which neighbouring groups are added in turn; 0: a sum for each group
 
 
 def groups_of(sizes: Sequence[int], together: int) -> list[range]:
@@ -55,25 +77,65 @@ def nbytes_of(empty: Any) -> int:
     return sum(held.nbytes for held in vars(empty).values() if isinstance(held, np.ndarray))
 
 
+def planned(sizes: Sequence[Size], sums: int, limit: int) -> Plan:
+    """Return how to sum blocks of these sizes, in threads that share `limit` bytes.
+
+    Sums that are merged two by two wait for each other, one on each level at worst. Where they
+    leave no room for many tasks, there are as many lanes as there is room for, whose sums take all
+    their blocks, in order. That depends on sizes and on the limit, not on the number of threads.
+    """
+    limit = max(limit, LEAST)
+    groups = groups_of([size.bytes for size in sizes], TOGETHER + sums)
+    waiting = (len(groups) - 1).bit_length() * sums
+    threads = (limit - waiting) // _task_bytes(groups, sizes, sums)
+    if threads >= min(MANY, len(groups)):
+        return Plan(groups, threads)
+    groups = groups_of([size.held for size in sizes], max(sums // 4, limit // 32))
+    lanes = min(max(limit // _task_bytes(groups, sizes, sums), 1), len(groups))
+    return Plan(groups, lanes, lanes)
+
+
+def _task_bytes(groups: Sequence[range], sizes: Sequence[Size], sums: int) -> int:
+    """Return about what a task takes: its sums and those of a block, of dense ones also a tile and
+    its products; and the blocks twice, as they come and as they are checked or put together."""
+    most = max(sum(size.held for size in sizes[group.start : group.stop]) for group in groups)
+    return (4 if any(size.dense for size in sizes) else 2) * sums + 2 * most + THREAD
+
+
 def graph_of(
-    common: Pass, parts: Sequence[Any], groups: Sequence[range], weights: list[np.ndarray] | None
+    common: Pass, parts: Sequence[Any], plan: Plan, weights: list[np.ndarray] | None
 ) -> Delayed:
-    """Return the task of the total: groups of blocks are summed, and sums merged two by two."""
-    keys = [part.key for part in parts]
+    """Return the task of the total: groups of blocks are summed, and sums merged two by two; or
+    added to those of lanes."""
+    keys, groups = [part.key for part in parts], plan.groups
     token = tokenize(common.empty, common.columns.count, common.columns.names, keys, weights)
+    if plan.lanes:  # what is added cannot be added again: no task may be known from another run
+        token = uuid.uuid4().hex
     name = f"sparcipal-{PASSES.get(type(common.empty).__name__, 'sums')}"
     setup, summed, merged = (f"{name}-{step}-{token}" for step in ("setup", "sum", "merge"))
-    made, before = _inside(parts) if len(groups) < len(parts) else ({}, _merged_graphs(parts))
+    within = plan.lanes or len(groups) < len(parts)
+    made, before = _inside(parts) if within else ({}, _merged_graphs(parts))
     # A task returns it, so that it is in the graph once and is recomputed if it is lost.
     tasks: dict[Any, Any] = {**before, setup: (same, common)}
     level: list[Any] = []
+    lanes = [_Held(common.empty.copy_empty()) for _ in range(plan.lanes)]
+    last: Any = None
     for place, group in enumerate(groups):
         blocks = [made.get(number, keys[number]) for number in group]
         needed = {k for block in blocks if isinstance(block, _Inside) for k in block.needs}
         own = None if weights is None else [weights[number] for number in group]
         given = [[_Held(key), key] for key in sorted(needed, key=str)]
-        tasks[(summed, place)] = (_summed, setup, blocks, group.start, own, given)
+        asked = (setup, blocks, group.start, own, given)
+        tasks[(summed, place)] = (_summed, *asked)
+        if lanes:
+            number = place * len(lanes) // len(groups)
+            first = place == 0 or (place - 1) * len(lanes) // len(groups) < number
+            tasks[(summed, place)] = (_added, lanes[number], None if first else last, *asked)
+            last = (summed, place)
         level.append((summed, place))
+    if lanes:
+        tasks[merged] = (_joined, lanes, level)
+        return Delayed(merged, tasks, layer=summed)
     height = 0
     while len(level) > 1:
         pairs = [level[i : i + 2] for i in range(0, len(level), 2)]
@@ -206,12 +268,17 @@ def same(value: Any) -> Any:
     return value
 
 
-def size_of(block: Any) -> int:
-    """Return about how many bytes a block has; a task that checks it will say what is wrong."""
-    if sp.issparse(block):
-        return working_bytes(block)
-    shape = getattr(block, "shape", ())
-    return 8 * int(np.prod(shape)) if len(shape) == 2 else TOGETHER
+def size_of(block: Any) -> Size:
+    """Return about the size of a block; a task that checks it will say what is wrong."""
+    shape: tuple[int, ...] = getattr(block, "shape", ())
+    if len(shape) != 2:
+        return UNKNOWN
+    if not sp.issparse(block):
+        most = 8 * int(np.prod(shape))
+        return Size(int(shape[0]), most, most, dense=True)
+    names = ("data", "indices", "indptr", "row", "col", "offsets")
+    held = sum(getattr(block, name).nbytes for name in names if hasattr(block, name))
+    return Size(int(shape[0]), working_bytes(block), held)
 
 
 def _summed(
@@ -221,18 +288,41 @@ def _summed(
     weights: list[np.ndarray] | None,
     given: list[tuple[_Held, Any]],
 ) -> tuple[Any, list[Size]]:
+    total = common.empty.copy_empty()
+    return total, _add_to(total, common, parts, first, weights, given)
+
+
+def _added(lane: _Held, _before: Any, *asked: Any) -> list[Size]:
+    """Add to the sums of a lane, after those before; they are nobody else's meanwhile."""
+    return _add_to(lane.value, *asked)
+
+
+def _joined(lanes: list[_Held], sizes: list[list[Size]]) -> tuple[Any, list[Size]]:
+    total = lanes[0].value
+    for lane in lanes[1:]:
+        total = total.merge(lane.value)
+    return total, [size for some in sizes for size in some]
+
+
+def _add_to(
+    total: Any,
+    common: Pass,
+    parts: list[Any],
+    first: int,
+    weights: list[np.ndarray] | None,
+    given: list[tuple[_Held, Any]],
+) -> list[Size]:
     known = {key.value: value for key, value in given}
     blocks = [
         checked_block(block, first + place, common.columns)
         for place, block in enumerate(_made(parts, known))
     ]
-    sizes = [Size(block.shape[0], working_bytes(block)) for block in blocks]
+    sizes = [size_of(block) for block in blocks]
     shares = [None] * len(blocks) if weights is None else weights
-    total = common.empty.copy_empty()
     with one_blas_thread:
         for block, share in _together(blocks, shares):
             total.add(block, share)
-    return total, sizes
+    return sizes
 
 
 def _together(blocks: list[Any], weights: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
@@ -252,14 +342,14 @@ def _merged(
     return total, [*one[1], *other[1]]
 
 
-def computed(task: Delayed, total: int, watch: Watch | None) -> Any:
+def computed(task: Delayed, plan: Plan, watch: Watch | None) -> Any:
     """Compute a task; `watch` is called as blocks are done and may end it by raising."""
-    client = running_client()
-    if watch is None or (client is not None and client.asynchronous):
-        return dask.compute(task)[0]
+    client, total = running_client(), len(plan.groups)
     if client is None:
-        with _Heard(watch, total):
-            return dask.compute(task)[0]
+        with contextlib.nullcontext() if watch is None else _Heard(watch, total):
+            return _here(task, plan.threads)
+    if watch is None or client.asynchronous:
+        return dask.compute(task)[0]
     future = client.compute(task)
     try:
         while not future.done():
@@ -273,6 +363,29 @@ def computed(task: Delayed, total: int, watch: Watch | None) -> Any:
         raise
     finally:
         future.release()
+
+
+def _here(task: Delayed, most: int) -> Any:
+    """Compute a task with as many threads as dask would, but at most so many."""
+    threads = min(dask.config.get("num_workers", None) or CPU_COUNT, most)
+    if _scheduler() is not dask.threaded.get or dask.config.get("pool", None) is not None:
+        return dask.compute(task)[0]
+    if threads == 1:
+        return dask.compute(task, scheduler="synchronous")[0]
+    # Threads that end leave their memory to the next ones; those of dask would stay and keep it.
+    kind = getattr(dask.threaded, "ContextAwareThreadPoolExecutor", thread_pool)
+    with kind(threads) as pool:
+        return dask.compute(task, pool=pool)[0]
+
+
+def shares_memory() -> bool:
+    """Return whether tasks run in this process."""
+    here = (dask.threaded.get, dask.local.get_sync)
+    return running_client() is None and _scheduler() in here
+
+
+def _scheduler() -> Any:
+    return dask.base.get_scheduler(cls=Delayed)
 
 
 def _done(client: Any, group: str, total: int) -> int:

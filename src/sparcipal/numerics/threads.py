@@ -45,6 +45,11 @@ def ordered_map(n_jobs: int, *shared: Any) -> Iterator[Callable[..., Iterator[An
         yield lambda function, items: threads.map(functools.partial(function, *shared), items)
 
 
+def thread_pool(n_threads: int) -> ThreadPoolExecutor:
+    """Return threads for a scheduler that is not ours; they end with the block that uses them."""
+    return ThreadPoolExecutor(n_threads)
+
+
 def active_backend() -> Any:
     """Return the joblib backend that the caller has chosen; None before joblib is imported."""
     joblib = sys.modules.get("joblib")
