@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import sys
+import threading
 import time
 import warnings
 
@@ -25,6 +27,7 @@ joblib = pytest.importorskip("joblib")
 
 Callback = pytest.importorskip("dask.callbacks").Callback
 key_split = pytest.importorskip("dask.utils").key_split
+daskpass = pytest.importorskip("sparcipal.data.daskpass")
 
 # Answers are compared here, not judged: the quickest method will do.
 QUICK = {"certify": False, "method": "threshold"}
@@ -301,6 +304,132 @@ def test_groups_of_blocks_are_told_by_their_sizes():
     assert groups_of([5, 5, 5, 20, 1, 1], 10) == [range(2), range(2, 3), range(3, 4), range(4, 6)]
     assert groups_of([50], 10) == [range(1)]
     assert groups_of([1] * 1000, 100) == [range(i, i + 100) for i in range(0, 1000, 100)]
+
+
+# --- threads that share little memory ---
+
+
+@pytest.fixture
+def tight(monkeypatch):
+    """A limit that leaves room for three tasks that sum 40 rows of seven features."""
+    monkeypatch.setattr(daskpass, "LEAST", 1)
+    monkeypatch.setattr(daskpass, "THREAD", 0)
+    monkeypatch.setattr(daskpass, "TOGETHER", 1)
+    return 3 * (4 * 8 * 7**2 + 2 * 8 * 40 * 7)
+
+
+def lanes_of(keys):
+    return {key for key in keys if "-moments-sum-" in str(key)}
+
+
+@pytest.mark.parametrize("few", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_sums_in_lanes_are_the_same(kind, few, tight):
+    X, weights = counts(), np.random.default_rng(1).uniform(1, 2, 103)
+    limit = 1 if few else tight
+    with Keys() as keys:
+        rows = as_rows(KINDS[kind](X)).within(limit)
+        moments = rows.accumulate(Moments(7))
+        gram = rows.accumulate(moments.gram([0, 2, 5]))
+    assert same(moments, Moments(7).add(X))
+    assert np.array_equal(gram.second, X[:, [0, 2, 5]].T @ X[:, [0, 2, 5]])
+    merged = [str(key) for key in keys.seen if "sparcipal-" in str(key) and "-merge-" in str(key)]
+    assert not few or sorted(name.split("-")[1] for name in merged) == ["moments", "products"]
+    assert rows.n_samples == 103
+    heavy = as_rows(KINDS[kind](X)).within(limit).weighted(weights).accumulate(Moments(7))
+    assert np.allclose(heavy.means(), np.average(X, axis=0, weights=weights), rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "workers"), [("synchronous", 1), ("threads", 1), ("threads", 8)]
+)
+def test_sums_of_floats_in_lanes_do_not_depend_on_the_scheduler(scheduler, workers, tight):
+    X = np.random.default_rng(0).standard_normal((500, 7))
+    rows = as_rows(da.from_array(X, chunks=(7, -1))).within(tight)
+    with dask.config.set(scheduler="synchronous"):
+        reference = rows.accumulate(Moments(7))
+        gram = rows.accumulate(reference.gram(np.arange(7)))
+    with dask.config.set(scheduler=scheduler, num_workers=workers):
+        assert same(rows.accumulate(Moments(7)), reference)
+        assert same(rows.accumulate(reference.gram(np.arange(7))), gram)
+    assert np.allclose(reference.variances(), X.var(axis=0), rtol=1e-13)
+
+
+def test_as_many_blocks_are_made_at_once_as_there_is_room_for(tight):
+    X, busy, most, lock = counts(400), [0], [0], threading.Lock()
+
+    def made(block):
+        with lock:
+            busy[0] += 1
+            most[0] = max(most[0], busy[0])
+        time.sleep(0.01)
+        with lock:
+            busy[0] -= 1
+        return block
+
+    def blocks():
+        return [dask.delayed(made)(X[i : i + 40]) for i in range(0, 400, 40)]
+
+    expected = Moments(7).add(X)
+    for limit, few, many in ((tight, 1, 3), (tight // 3, 1, 1), (sys.maxsize, 2, 8)):
+        most[0] = 0
+        with dask.config.set(scheduler="threads", num_workers=8):
+            assert same(as_rows(blocks()).within(limit).accumulate(Moments(7)), expected)
+        assert few <= most[0] <= many, limit
+
+
+def test_sums_in_lanes_are_not_taken_from_another_run(tight):
+    """What a task adds is nowhere else: a key that is known would leave its rows out."""
+    source, seen = da.from_array(counts(), chunks=(20, -1)), []
+    for _ in range(2):
+        with Keys() as keys:
+            as_rows(source).within(tight).accumulate(Moments(7))
+        seen.append(lanes_of(keys.seen))
+    assert len(seen[0]) == len(seen[1]) > 1
+    assert not seen[0] & seen[1]
+
+
+def test_blocks_in_lanes_keep_their_numbers_in_errors(tight):
+    blocks = [*cuts(counts(400), 40), dask.delayed(np.full((2, 7), np.nan))]
+    with pytest.raises(ValueError, match="block 10 of X: X contains 14 NaN"):
+        as_rows(blocks).within(tight).accumulate(Moments(7))
+    shared, made = shared_source(counts(400), 20)
+    assert same(as_rows(shared).within(tight).accumulate(Moments(7)), Moments(7).add(counts(400)))
+    assert len(made) < 4  # two looks at the columns, and the pass
+
+
+def test_a_pass_in_lanes_can_be_stopped(tight, monkeypatch):
+    monkeypatch.setattr(rows_module, "TELL", 0.0)
+    heard = []
+    with (
+        dask.config.set(scheduler="threads"),
+        pytest.raises(KeyboardInterrupt, match=r"stopped while the rows were read \(\d+"),
+    ):
+        sparse_pca(
+            delays(counts(200), 10, 0.02), n_nonzero_coefs=2, memory_limit=tight,
+            callback=stop_at("products", heard), **QUICK,
+        )  # fmt: skip
+    assert "% of the blocks" in heard[-1][1]
+
+
+def test_threads_are_those_that_there_is_room_for():
+    mb = 1 << 20
+
+    def planned(count, size, sums, limit, dense=False):
+        sizes = [daskpass.Size(1, size, size, dense)] * count
+        return daskpass.planned(sizes, sums, sums, limit)
+
+    roomy = planned(1000, 10 * mb, 8 * mb, 1 << 30)
+    assert (len(roomy.groups), roomy.lanes) == (250, 0)
+    assert roomy.threads >= 8
+    for dense in (False, True):
+        for limit in (50 * mb, 100 * mb, 200 * mb):
+            tight = planned(1000, 2 * mb, 8 * mb, limit, dense)
+            assert tight.lanes == tight.threads >= 1
+            assert (4 if dense else 2) * 8 * mb * tight.lanes <= limit
+            assert sum(map(len, tight.groups)) == 1000
+    assert planned(3, 100 * mb, mb, 50 * mb).threads == 1  # a block that is too large is read
+    assert planned(1, 100, 100, 1).lanes == 0
 
 
 def test_rows_stay_where_they_are_if_the_covariance_is_smaller(monkeypatch):

@@ -2,11 +2,11 @@
 
 A running `distributed.Client` is used when there is one, otherwise dask's threads. One task sums
 one block, or some small ones that follow each other; the sums are merged two by two, in the order
-of the blocks. What is summed together depends on the sizes of the blocks alone, so that neither the
-number of workers nor their speed changes a bit, and with integer data the blocks do not either.
-Every task is a function of data that the scheduler can recompute, because a worker may die at any
-moment; its key is made of the pass, of the blocks' keys and of what is summed: the same call has
-the same keys.
+of the blocks. What is summed together depends on the sizes of the blocks alone, and here on the
+memory that threads share, so that neither the number of workers nor their speed changes a bit, and
+with integer data the blocks do not either. On workers every task is a function of data that the
+scheduler can recompute, because a worker may die at any moment; its key is made of the pass, of the
+blocks' keys and of what is summed: the same call has the same keys.
 """
 
 from __future__ import annotations
@@ -71,6 +71,8 @@ class DaskRows(Rows):
         The rows of each block.
     dense : bool
         Whether the blocks are known not to be sparse.
+    first : Size, optional
+        Of the first block, if it was looked at.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class DaskRows(Rows):
         *,
         dense: bool = False,
         notes: tuple[str, ...] = (),
+        first: Size | None = None,
     ) -> None:
         n_samples, n_features = None if counts is None else sum(counts), layout.count
         super().__init__(n_features, n_samples, layout.names)
@@ -90,7 +93,7 @@ class DaskRows(Rows):
         # at most so large, or as a pass has found the blocks
         self._sizes: list[Size] | None = None
         self._bytes: int | None = None
-        self._known = dense
+        self._known, self._first = dense, first
         if counts is not None:
             most = [(count, 8 * count * n_features) for count in counts]
             self._sizes = [
@@ -143,11 +146,8 @@ class DaskRows(Rows):
 
     def _accumulate(self, empty: A, watch: Watch | None, *, weighted: bool) -> A:
         limit = self.memory_limit if shares_memory() else sys.maxsize
-        # All passes have as many threads as that of the products: memory that threads have freed
-        # and keep is taken by those of the next pass only as far as there are as many.
-        products = 8 * min(self.n_features, FIRST) ** 2
-        sums = max(nbytes_of(empty), min(products, limit // SQUARES))
-        plan = planned(self._block_sizes(limit), sums, limit)
+        products = min(8 * min(self.n_features, FIRST) ** 2, limit // SQUARES)
+        plan = planned(self._block_sizes(limit), nbytes_of(empty), products, limit)
         weights = self._weights() if weighted else None
         task = graph_of(Pass(empty, self._layout), self.parts, plan, weights)
         with large_graphs(), self._advised():
@@ -157,17 +157,21 @@ class DaskRows(Rows):
 
     def _block_sizes(self, limit: int) -> list[Size]:
         """Return about how large each block is; where nothing is known, as the first one."""
-        look = limit < TIGHT if self._sizes is not None else len(self.parts) > FEW or limit < TIGHT
-        if not self._known and look:
-            name = f"sparcipal-size-{tokenize(self.parts[0].key)}"
-            size = dask.delayed(size_of)(self.parts[0], dask_key_name=name)
-            (first,) = dask.compute(size)
+        look = limit < TIGHT or (self._sizes is None and len(self.parts) > FEW)
+        if look and not self._known:
+            first = self._first or self._looked_at()
+            first = first if first.rows else UNKNOWN
             sizes = self._sizes or [first] * len(self.parts)
             self._sizes = [replace(s, held=first.held, dense=first.dense) for s in sizes]
             self._known = True
         if self._sizes is None:
             self._sizes = [UNKNOWN] * len(self.parts)
         return self._sizes
+
+    def _looked_at(self) -> Size:
+        name = f"sparcipal-size-{tokenize(self.parts[0].key)}"
+        first: Size = dask.compute(dask.delayed(size_of)(self.parts[0], dask_key_name=name))[0]
+        return first
 
     def _checked_parts(self) -> list[Any]:
         check, columns = dask.delayed(checked_block), self._layout
@@ -300,8 +304,8 @@ def _from_blocks(
     first = dask.compute(dask.delayed(_part)(parts[0], dask_key_name=f"{name}-part"))[0]
     known = {} if first is None else known_columns(first, looked_at)
     look = dask.delayed(_columns)(parts[0], known, dask_key_name=name)
-    layout, notes = dask.compute(look)[0]
-    return DaskRows(parts, layout, notes=notes)
+    layout, notes, size = dask.compute(look)[0]
+    return DaskRows(parts, layout, notes=notes, first=size)
 
 
 def _of_future(block: Any) -> Any:
@@ -312,16 +316,17 @@ def _part(block: Any) -> Part | None:
     return part_of(block) if is_frame(block) and len(block) else None
 
 
-def _columns(block: Any, known: dict[str, Column]) -> tuple[Layout, tuple[str, ...]]:
-    """Return the columns by the first block, and what was set aside."""
+def _columns(block: Any, known: dict[str, Column]) -> tuple[Layout, tuple[str, ...], Size]:
+    """Return the columns by the first block, what was set aside, and the size of the block."""
     try:
         table = block_table(block, None, known=known)
     except (TypeError, ValueError) as error:
         shape: tuple[int, ...] = getattr(block, "shape", ())
         if len(shape) == 2 and shape[0] == 0:  # no rows, but columns
-            return Layout(int(shape[1])), ()
+            return Layout(int(shape[1])), (), UNKNOWN
         raise ValueError(f"block 0 of X: {error}") from error
-    return Layout.of(block, table.shape[1], table.feature_names, known), table.notes
+    layout = Layout.of(block, table.shape[1], table.feature_names, known)
+    return layout, table.notes, size_of(block)
 
 
 # scores, lazily ----------------------------------------------------------------------------------

@@ -77,15 +77,18 @@ def nbytes_of(empty: Any) -> int:
     return sum(held.nbytes for held in vars(empty).values() if isinstance(held, np.ndarray))
 
 
-def planned(sizes: Sequence[Size], sums: int, limit: int) -> Plan:
+def planned(sizes: Sequence[Size], sums: int, products: int, limit: int) -> Plan:
     """Return how to sum blocks of these sizes, in threads that share `limit` bytes.
 
     Sums that are merged two by two wait for each other, one on each level at worst. Where they
     leave no room for many tasks, there are as many lanes as there is room for, whose sums take all
     their blocks, in order. That depends on sizes and on the limit, not on the number of threads.
+    All passes count on the sums of that of the `products`, and have as many threads: those of the
+    next pass go on with memory that the threads before have freed and kept.
     """
     limit = max(limit, LEAST)
     groups = groups_of([size.bytes for size in sizes], TOGETHER + sums)
+    sums = max(sums, products)
     waiting = (len(groups) - 1).bit_length() * sums
     threads = (limit - waiting) // _task_bytes(groups, sizes, sums)
     if threads >= min(MANY, len(groups)):
@@ -117,25 +120,20 @@ def graph_of(
     made, before = _inside(parts) if within else ({}, _merged_graphs(parts))
     # A task returns it, so that it is in the graph once and is recomputed if it is lost.
     tasks: dict[Any, Any] = {**before, setup: (same, common)}
-    level: list[Any] = []
-    lanes = [_Held(common.empty.copy_empty()) for _ in range(plan.lanes)]
-    last: Any = None
-    for place, group in enumerate(groups):
+    asked: list[tuple[Any, ...]] = []
+    for group in groups:
         blocks = [made.get(number, keys[number]) for number in group]
         needed = {k for block in blocks if isinstance(block, _Inside) for k in block.needs}
         own = None if weights is None else [weights[number] for number in group]
         given = [[_Held(key), key] for key in sorted(needed, key=str)]
-        asked = (setup, blocks, group.start, own, given)
-        tasks[(summed, place)] = (_summed, *asked)
-        if lanes:
-            number = place * len(lanes) // len(groups)
-            first = place == 0 or (place - 1) * len(lanes) // len(groups) < number
-            tasks[(summed, place)] = (_added, lanes[number], None if first else last, *asked)
-            last = (summed, place)
-        level.append((summed, place))
-    if lanes:
-        tasks[merged] = (_joined, lanes, level)
+        asked.append((setup, blocks, group.start, own, given))
+    if plan.lanes:
+        lanes = [_Held(common.empty.copy_empty()) for _ in range(plan.lanes)]
+        tasks |= _in_lanes(lanes, asked, summed)
+        tasks[merged] = (_joined, lanes, [(summed, place) for place in range(len(asked))])
         return Delayed(merged, tasks, layer=summed)
+    level: list[Any] = [(summed, place) for place in range(len(asked))]
+    tasks |= {key: (_summed, *arguments) for key, arguments in zip(level, asked)}
     height = 0
     while len(level) > 1:
         pairs = [level[i : i + 2] for i in range(0, len(level), 2)]
@@ -147,6 +145,19 @@ def graph_of(
             level += pair
         height += 1
     return Delayed(level[0], tasks, layer=summed)
+
+
+def _in_lanes(
+    lanes: list[_Held], asked: list[tuple[Any, ...]], summed: str
+) -> dict[Any, tuple[Any, ...]]:
+    """Return tasks that add groups to the sums of lanes, one after the other in each."""
+    tasks: dict[Any, tuple[Any, ...]] = {}
+    for lane, some in zip(lanes, np.array_split(np.arange(len(asked)), len(lanes))):
+        before = None
+        for place in some.tolist():
+            tasks[(summed, place)] = (_added, lane, before, *asked[place])
+            before = (summed, place)
+    return tasks
 
 
 class _Held:
@@ -347,7 +358,7 @@ def computed(task: Delayed, plan: Plan, watch: Watch | None) -> Any:
     client, total = running_client(), len(plan.groups)
     if client is None:
         with contextlib.nullcontext() if watch is None else _Heard(watch, total):
-            return _here(task, plan.threads)
+            return _here(task, plan)
     if watch is None or client.asynchronous:
         return dask.compute(task)[0]
     future = client.compute(task)
@@ -365,10 +376,12 @@ def computed(task: Delayed, plan: Plan, watch: Watch | None) -> Any:
         future.release()
 
 
-def _here(task: Delayed, most: int) -> Any:
-    """Compute a task with as many threads as dask would, but at most so many."""
-    threads = min(dask.config.get("num_workers", None) or CPU_COUNT, most)
-    if _scheduler() is not dask.threaded.get or dask.config.get("pool", None) is not None:
+def _here(task: Delayed, plan: Plan) -> Any:
+    """Compute a task with as many threads as dask would, unless there is room for fewer."""
+    own = dask.config.get("num_workers", None) or CPU_COUNT
+    threads = min(own, plan.threads)
+    given = _scheduler() is not dask.threaded.get or dask.config.get("pool", None) is not None
+    if given or (threads == own and not plan.lanes):
         return dask.compute(task)[0]
     if threads == 1:
         return dask.compute(task, scheduler="synchronous")[0]
