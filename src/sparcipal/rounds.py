@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from .bounds.dropped import ROUGH, Kept, Widened, narrowed, widened
+from .bounds.dropped import PAD, ROUGH, Kept, Widened, narrowed, widened
 from .data.facts import Data
 from .data.searched import Known, Searched
+from .numerics.margins import TINY
 from .problem.components import variances
 from .problem.monitor import Aside, Monitor, Partial
 from .problem.problem import Component, Options, Problem
@@ -49,12 +50,15 @@ def settled(
     `before` is an answer to a similar question, among the same kept features.
     """
     best: Round | None = None
+    unpriced = False  # whether rows of all features take the place of prices for the dropped ones
     tried = False  # whether rows were read for a bound while more features could be kept
     monitor = options.monitor
     monitor.begin_question()
     while True:
         data = searched.data
         whole = question(data)
+        if unpriced:
+            whole = replace(whole, dropped=min(whole.dropped, TINY))
         part = options if data.survivors is None else _partial(options, best)
         inside = answer(whole, before, part)
         shown, wide = extended(inside, whole, data, part, certify)
@@ -63,6 +67,9 @@ def settled(
         best = _better(Round.of(inside, shown, whole, data), best, monitor)
         if wide.settled and shown.certificate.gap <= ROUGH:
             break
+        if not unpriced and _dear(shown, inside, whole, searched):
+            unpriced, before = True, inside
+            continue
         values = variances(whole, inside.components).tolist()
         known = Known(inside.components, values, whole.nonnegative)
         try:
@@ -147,6 +154,18 @@ def _better(new: Round, before: Round | None, monitor: Monitor) -> Round:
     monitor.begin_question()  # of values and bounds that belong together
     monitor.update("all features", value=claim.value * ratio, bound=claim.bound * ratio)
     return best
+
+
+def _dear(shown: Answer, inside: Answer, whole: Problem, searched: Searched) -> bool:
+    """Return whether prices that keep dropped features away leave a wide gap, where the covariances
+    of all features can be read instead."""
+    paid = (float(b.data["pad"]) for b in inside.certificate.bounds if b.name == "kyfan")
+    usual = PAD * inside.certificate.value / whole.n_nonzero
+    return (
+        shown.certificate.gap > ROUGH
+        and max(paid, default=0.0) > 2 * usual
+        and searched.rows_are_cheap
+    )
 
 
 def _narrowed(

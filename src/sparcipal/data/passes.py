@@ -20,7 +20,7 @@ from .products import Gram
 from .rows import Rows, Watch
 from .same_rows import check_same_rows
 from .screening import Screened, screened_of
-from .strips import EveryRow
+from .strips import PARTS, EveryRow, rows_work
 
 MEMORY_LIMIT = 1 << 30
 FIRST = 1000  # features kept at first
@@ -200,6 +200,11 @@ class Stream:
             check_same_rows(self.moments, gram, self.rows.feature_names)
             self._remember(gram)
         return screened_of(self.moments, gram, self.center, self.scale, consume=True)
+
+    def all_rows_work(self) -> float:
+        """Return about how many nanoseconds it takes to read all rows of the covariance."""
+        shape = (self.moments.n_samples, self.n_features)
+        return rows_work(shape, self.n_features, self.memory_limit // PARTS)
 
     def every_row(self, screened: Screened, unit: float, monitor: Monitor) -> EveryRow:
         """Return rows of the covariance of all features, read in passes when they are asked for."""

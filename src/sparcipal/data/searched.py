@@ -32,6 +32,7 @@ LARGE = 8 * SQUARES * FIRST**2
 # products than this: 2,000 x 20,000 took 31 CPU s for a gap of 31 %, and 9 s for one of 3.4 %.
 SCREENED = 2e11
 EXCHANGES = 1  # rounds in which kept features are exchanged, where no more of them fit
+CHEAP = 2e10  # nanoseconds of one core, by count, for all rows of a covariance
 GAINS = 2  # rounds in which features are kept that a component would gain from
 
 
@@ -62,6 +63,7 @@ class Searched:
         self._stream: Stream | None = None
         self._held: _Held | None = None  # a table in memory, whose road `begin` chooses
         self._data: Data | None = None
+        self._rough = False  # whether the default proof of several disjoint components is asked for
         self._barred: tuple[int, ...] = ()  # features that may not be used
         self._screened: Screened | None = None  # of the rows that were read last
         self._needed = self._count = self._exchanges = self._replaced = self._gained = 0
@@ -141,7 +143,7 @@ class Searched:
         """Read the rows, if data come in rows, for an answer of `needed` nonzeros; `rough` where
         its proof may leave a small gap. A table in memory is read in passes, too, where that is
         sooner done: `apart` says that components share no feature and their variances are added."""
-        self._needed = needed
+        self._needed, self._rough = needed, rough and apart
         held = self._held
         if held is not None and self._data is None and held.sooner_in_passes(rough and apart):
             self._stream, self._held = held.stream(), None
@@ -292,6 +294,15 @@ class Searched:
     def in_passes(self) -> bool:
         """Whether rows may be read once more."""
         return self._stream is not None and self._monitor.stopped is None
+
+    @property
+    def rows_are_cheap(self) -> bool:
+        """Whether the default proof of several components may read the covariances of all
+        features."""
+        stream = self._stream
+        if stream is None or not (self._rough and self.in_passes):
+            return False
+        return stream.all_rows_work() <= CHEAP
 
     def every_row(self) -> EveryRow:
         """Return rows of the covariance of all features of a table that is read in passes."""

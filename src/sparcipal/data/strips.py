@@ -27,6 +27,18 @@ EXACT = 2.0**51  # no sum of squares of integers exceeds this, with a reserve, w
 LOST = 1e-3  # relative errors of deviations above this are not carried through a quotient
 
 
+def rows_at_once(n_features: int, room: int) -> int:
+    """Return how many rows of the covariance are read by one pass."""
+    return max(1, min(MOST_ROWS, room // (8 * n_features)))
+
+
+def rows_work(shape: tuple[int, int], rows: int, room: int) -> float:
+    """Return about how many nanoseconds it takes to read so many rows of the covariance of a dense
+    table."""
+    passes = -(-rows // rows_at_once(shape[1], room))
+    return float(shape[0]) * shape[1] * (READ * passes + PRODUCT * rows)
+
+
 class EveryRow:
     """The covariance of all features as `bounds.outside.violators` asks for it, in passes.
 
@@ -84,7 +96,7 @@ class EveryRow:
     @property
     def block_rows(self) -> int:
         """How many rows are read by one pass."""
-        return max(1, min(MOST_ROWS, self._room // (8 * self.n_features)))
+        return rows_at_once(self.n_features, self._room)
 
     def without(self, features: np.ndarray) -> EveryRow:
         """Leave out features that no component may use: their entries are zero."""
@@ -94,8 +106,7 @@ class EveryRow:
 
     def work(self, rows: int) -> float:
         """Return about how many nanoseconds it takes to read so many rows of a dense table."""
-        entries = float(self._rows.n_samples or 0) * self.n_features
-        return entries * (READ * -(-rows // self.block_rows) + PRODUCT * rows)
+        return rows_work((self._rows.n_samples or 0, self.n_features), rows, self._room)
 
     def submatrix(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Return covariances, rounded up in size; rows of the last strip are not read again."""
