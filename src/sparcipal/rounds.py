@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .bounds.dropped import PAD, ROUGH, Kept, Widened, narrowed, widened
+from .bounds.kyfan import SMALL
 from .data.facts import Data
 from .data.searched import Known, Searched
 from .numerics.margins import TINY
@@ -158,11 +159,12 @@ def _better(new: Round, before: Round | None, monitor: Monitor) -> Round:
 
 def _dear(shown: Answer, inside: Answer, whole: Problem, searched: Searched) -> bool:
     """Return whether prices that keep dropped features away leave a wide gap, where the covariances
-    of all features can be read instead."""
+    of all features can be read instead and not all kept ones are in the core."""
     paid = (float(b.data["pad"]) for b in inside.certificate.bounds if b.name == "kyfan")
     usual = PAD * inside.certificate.value / whole.n_nonzero
     return (
         shown.certificate.gap > ROUGH
+        and whole.covariance.n_features > SMALL
         and max(paid, default=0.0) > 2 * usual
         and searched.rows_are_cheap
     )
