@@ -192,3 +192,18 @@ def test_features_that_may_not_be_used_are_not_looked_for_either():
     known = Known([Component(np.array([place]), np.ones(1))], [float(X[:, 0].var())], False)
     while searched.beside(known):
         assert 99 not in searched.data.survivors.kept
+
+
+def test_anchors_stay_where_features_are_exchanged():
+    """Those of loading zero are in no support."""
+    X, anchor = partners(), 50
+    searched, asked = read(X, 40 * 20**2), Constraints(include=((anchor,),))
+    chosen = np.union1d(np.argsort(-X.var(axis=0))[:19], [anchor])
+    searched.begin(2, asked)
+    searched.among(chosen, 2, asked)
+    place = np.searchsorted(chosen, 0)
+    known = Known([Component(np.array([place]), np.ones(1))], [float(X[:, 0].var())], False)
+    assert searched.exchange(np.arange(60, 90), known)
+    kept = searched.data.survivors.kept
+    assert kept.size == 20
+    assert {0, anchor} <= set(kept)

@@ -64,7 +64,8 @@ class Searched:
         self._held: _Held | None = None  # a table in memory, whose road `begin` chooses
         self._data: Data | None = None
         self._rough = False  # whether the default proof of several disjoint components is asked for
-        self._barred: tuple[int, ...] = ()  # features that may not be used
+        self._barred: tuple[int, ...] = ()  # features that may not be used,
+        self._anchors: tuple[int, ...] = ()  # and those that must be, of loading zero perhaps
         self._screened: Screened | None = None  # of the rows that were read last
         self._needed = self._count = self._exchanges = self._replaced = self._gained = 0
         source, names = given.source, given.feature_names
@@ -169,6 +170,7 @@ class Searched:
     def _ask(self, asked: Constraints) -> None:
         """Keep what must be used; what may not be used is not kept, and adds nothing."""
         self._barred = asked.exclude
+        self._anchors = tuple(feature for own in asked.include for feature in own)
         if self._stream is not None:
             self._stream.ask(asked)
         elif self._data is not None:
@@ -264,7 +266,8 @@ class Searched:
     def _exchange(self, stream: Stream, missed: np.ndarray, known: Known) -> None:
         kept = self.data.survivors
         assert kept is not None
-        own = np.concatenate([kept.kept[c.support] for c in known.components])
+        used = [kept.kept[c.support] for c in known.components]
+        own = np.concatenate([np.array(self._anchors, dtype=np.intp), *used])
         by_variance = stream.order()
         rest = by_variance[np.isin(by_variance, kept.kept)]
         wanted = np.concatenate([own, missed[~np.isin(missed, self._barred)], rest])
